@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "stats/counters.h"
+
+#include "base/barrier.h"
+#include "base/util.h"
+
+#define TX(f, u, h)                                                            \
+	{                                                                      \
+		.name = #f, .unit = (u), .help = (h),                          \
+		.offset = offsetof(struct vl_tx_counters, f)                   \
+	}
+#define RX(f, u, h)                                                            \
+	{                                                                      \
+		.name = #f, .unit = (u), .help = (h),                          \
+		.offset = offsetof(struct vl_rx_counters, f)                   \
+	}
+
+/* clang-format off: one row per counter, however long. */
+const struct vl_counter vl_tx_counter_table[] = {
+	TX(packets, "packets", "packets the host network took"),
+	TX(bytes, "bytes", "bytes of these, without the virtio header"),
+	TX(gso_packets, "packets", "of these, packets to be segmented later (TSO, USO)"),
+	TX(csum_packets, "packets", "of these, packets whose checksum the driver left partial"),
+	TX(copied, "packets", "packets joined in one small buffer first, since that is cheaper than a list"),
+	TX(batches, "events", "submissions of a batch of packets"),
+	TX(kicks, "events", "available buffer notifications from the driver"),
+	TX(blocked, "events", "times the host network was full and transmission waited"),
+	TX(drop_chain, "packets", "dropped: malformed descriptor chain"),
+	TX(drop_short, "packets", "dropped: chain holds no Ethernet header behind the virtio header"),
+	TX(drop_oversize, "packets", "dropped: longer than any frame may be"),
+	TX(drop_header, "packets", "dropped: virtio header contradicts the packet or the negotiated features"),
+	TX(drop_refused, "packets", "dropped: the host network refused this packet"),
+	TX(drop_down, "packets", "dropped: the host interface is down"),
+	TX(drop_gone, "packets", "dropped: the host interface was deleted"),
+	TX(drop_nomem, "packets", "dropped: the host kernel had no memory"),
+};
+const size_t vl_tx_counter_count = VL_ARRAY_SIZE(vl_tx_counter_table);
+
+const struct vl_counter vl_rx_counter_table[] = {
+	RX(packets, "packets", "packets given to the driver"),
+	RX(bytes, "bytes", "bytes of these, without the virtio header"),
+	RX(gso_packets, "packets", "of these, packets that were not segmented (TSO, USO)"),
+	RX(buffers, "buffers", "driver buffers (descriptor chains) filled"),
+	RX(merged, "packets", "packets spread over more than one buffer"),
+	RX(copied, "packets", "packets of which a part was copied, since buffers had to be found after the read"),
+	RX(batches, "events", "submissions of a batch of reads"),
+	RX(kicks, "events", "available buffer notifications from the driver"),
+	RX(starved, "events", "times reading stopped because the driver had posted no buffers"),
+	RX(drop_chain, "buffers", "driver buffers returned empty: malformed descriptor chain"),
+	RX(drop_truncated, "packets", "dropped: larger than the buffers the driver can offer"),
+	RX(drop_refused, "events", "reads the host network refused"),
+	RX(drop_stopped, "packets", "dropped: half delivered when the queue was stopped"),
+};
+const size_t vl_rx_counter_count = VL_ARRAY_SIZE(vl_rx_counter_table);
+/* clang-format on */
+
+_Static_assert(VL_ARRAY_SIZE(vl_tx_counter_table) * sizeof(uint64_t) ==
+		       sizeof(struct vl_tx_counters),
+	       "every transmit counter has a row");
+_Static_assert(VL_ARRAY_SIZE(vl_rx_counter_table) * sizeof(uint64_t) ==
+		       sizeof(struct vl_rx_counters),
+	       "every receive counter has a row");
+
+uint64_t vl_counter_value(const struct vl_counter *c, const void *base)
+{
+	const void *field = (const char *)base + c->offset;
+
+	return vl_read_once((const uint64_t *)field);
+}
+
+void vl_counters_copy(void *dst, const void *src, size_t size)
+{
+	uint64_t *d = dst;
+	const uint64_t *s = src;
+
+	for (size_t i = 0; i < size / sizeof(*d); i++)
+		d[i] = vl_read_once(&s[i]);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The counters of a queue, and the one table per kind that names them. Text,
+ * JSON, the manual page and the tests all follow the tables: a new counter is
+ * one field and one row.
+ *
+ * A counter is written by the worker thread of its queue (VL_STAT_ADD) and
+ * read by anyone. Counters only grow; they survive reconnects.
+ */
+#ifndef VL_STATS_COUNTERS_H
+#define VL_STATS_COUNTERS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* transmitq: packets from the driver to the host network. */
+struct vl_tx_counters {
+	uint64_t packets;
+	uint64_t bytes;
+	uint64_t gso_packets;
+	uint64_t csum_packets;
+	uint64_t copied;
+	uint64_t batches;
+	uint64_t kicks;
+	uint64_t blocked;
+	uint64_t drop_chain;
+	uint64_t drop_short;
+	uint64_t drop_oversize;
+	uint64_t drop_header;
+	uint64_t drop_refused;
+	uint64_t drop_down;
+	uint64_t drop_gone;
+	uint64_t drop_nomem;
+};
+
+/* receiveq: packets from the host network to the driver. */
+struct vl_rx_counters {
+	uint64_t packets;
+	uint64_t bytes;
+	uint64_t gso_packets;
+	uint64_t buffers;
+	uint64_t merged;
+	uint64_t copied;
+	uint64_t batches;
+	uint64_t kicks;
+	uint64_t starved;
+	uint64_t drop_chain;
+	uint64_t drop_truncated;
+	uint64_t drop_refused;
+	uint64_t drop_stopped;
+};
+
+struct vl_counter {
+	const char *name; /* as in JSON */
+	const char *unit; /* "packets", "bytes", "events" */
+	const char *help; /* one sentence */
+	size_t offset;
+};
+
+extern const struct vl_counter vl_tx_counter_table[];
+extern const size_t vl_tx_counter_count;
+extern const struct vl_counter vl_rx_counter_table[];
+extern const size_t vl_rx_counter_count;
+
+/* The value of @c in the live or copied counters at @base. */
+uint64_t vl_counter_value(const struct vl_counter *c, const void *base);
+
+/* Copies live counters (a struct of uint64_t only), each read once. */
+void vl_counters_copy(void *dst, const void *src, size_t size);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Everything that can be seen of a device at one moment, as plain values. The
+ * device fills it, stats/json.c writes it, virtlanectl shows it.
+ */
+#ifndef VL_STATS_SNAPSHOT_H
+#define VL_STATS_SNAPSHOT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/hist.h"
+#include "stats/counters.h"
+
+#define VL_SNAPSHOT_PAIRS_MAX 64
+
+/* What both kinds of queue have. */
+struct vl_queue_snapshot {
+	bool running;
+	bool broken;
+	uint32_t size;	  /* descriptors, 0 while it was never started */
+	uint32_t pending; /* chains taken and not handed back yet */
+	uint64_t notifications_sent;
+	uint64_t notifications_suppressed;
+	/* Nanoseconds from the moment the worker saw work to the moment the
+	 * buffer was handed back. */
+	struct vl_hist latency_ns;
+};
+
+/* One queue pair and its worker thread. */
+struct vl_pair_snapshot {
+	struct vl_queue_snapshot txq, rxq;
+	struct vl_tx_counters tx;
+	struct vl_rx_counters rx;
+	uint64_t cpu_ns;   /* CPU time of the worker */
+	uint64_t cycles;   /* of the worker, see vl_snapshot.cycles_source */
+	uint64_t syscalls; /* made by the worker */
+	uint64_t waits;	   /* times the worker slept */
+};
+
+struct vl_snapshot {
+	uint64_t uptime_ns;
+	char backend[64];     /* "tap tap0" */
+	const char *link;     /* "up", "down", "gone", "unknown" */
+	const char *engine;   /* "uring", "sync" */
+	const char *cycles_source; /* "perf_event" or "cpu-time*tsc" */
+	char mac[18];
+	uint32_t mtu; /* 0: none set */
+	bool connected;
+	uint64_t features;	    /* negotiated */
+	uint64_t protocol_features; /* negotiated */
+	uint64_t sessions;
+	uint64_t messages;
+	uint64_t protocol_errors;
+	uint64_t guest_memory; /* bytes mapped */
+	uint32_t memory_regions;
+	uint64_t ctrl_commands; /* control queue: commands, and refused ones */
+	uint64_t ctrl_errors;
+	uint64_t cpu_ns; /* CPU time of the whole process */
+	unsigned int pairs;
+	struct vl_pair_snapshot pair[VL_SNAPSHOT_PAIRS_MAX];
+};
+
+/*
+ * Bits moved both ways (packet bytes times 8) per cycle spent by the workers;
+ * 0 while no cycle was spent.
+ */
+double vl_snapshot_bits_per_cycle(const struct vl_snapshot *s);
+
+#endif
