@@ -8,7 +8,7 @@
 #define VL_BASE_BARRIER_H
 
 /* One access, never torn, repeated or invented by the compiler. */
-#define vl_read_once(p)	    __atomic_load_n((p), __ATOMIC_RELAXED)
+#define vl_read_once(p)     __atomic_load_n((p), __ATOMIC_RELAXED)
 #define vl_write_once(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
 
 /* Loads after it see what the other side stored before its release. */
@@ -43,7 +43,8 @@ static inline void vl_full_fence(void)
  * Counters have one writing thread and any number of readers: no locked
  * instruction is needed, only accesses that do not tear.
  */
-#define VL_STAT_ADD(field, n) vl_write_once(&(field), vl_read_once(&(field)) + (n))
-#define VL_STAT_INC(field)    VL_STAT_ADD(field, 1)
+#define VL_STAT_ADD(field, n)                                                  \
+	vl_write_once(&(field), vl_read_once(&(field)) + (n))
+#define VL_STAT_INC(field) VL_STAT_ADD(field, 1)
 
 #endif

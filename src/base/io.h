@@ -41,7 +41,7 @@ struct vl_io_event {
 /* Counters of one vl_io; written by its thread only. */
 struct vl_io_stats {
 	uint64_t syscalls; /* system calls made by the engine */
-	uint64_t waits;	   /* times the thread went to sleep */
+	uint64_t waits;    /* times the thread went to sleep */
 };
 
 /*

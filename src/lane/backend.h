@@ -24,10 +24,10 @@
 
 /* What a backend can do; probed when it is opened, never assumed. */
 struct vl_backend_caps {
-	bool csum;     /* completes partial checksums and may deliver them */
-	bool tso;      /* TCP segmentation both ways, IPv4 and IPv6 */
-	bool tso_ecn;  /* also with ECN */
-	bool uso;      /* UDP segmentation both ways, IPv4 and IPv6 */
+	bool csum;    /* completes partial checksums and may deliver them */
+	bool tso;     /* TCP segmentation both ways, IPv4 and IPv6 */
+	bool tso_ecn; /* also with ECN */
+	bool uso;     /* UDP segmentation both ways, IPv4 and IPv6 */
 };
 
 /* Link states; names by vl_link_name(). */
@@ -106,7 +106,7 @@ struct vl_backend {
 	unsigned int ports;
 	char label[48]; /* for logs and stat: "tap0" */
 	enum vl_link link;
-	uint32_t mtu;	/* of the host interface, 0: unknown */
+	uint32_t mtu; /* of the host interface, 0: unknown */
 	/* True: a full send buffer is possible, so order needs linked sends */
 	bool limited;
 };

@@ -26,11 +26,11 @@ struct vl_guest_mem;
 
 /* One region as the front-end describes it. */
 struct vl_mem_region {
-	uint64_t gpa;	      /* guest physical address of its first byte */
-	uint64_t size;	      /* bytes */
-	uint64_t uva;	      /* address in the front-end's own memory */
+	uint64_t gpa;         /* guest physical address of its first byte */
+	uint64_t size;        /* bytes */
+	uint64_t uva;         /* address in the front-end's own memory */
 	uint64_t mmap_offset; /* where it starts in the file */
-	int fd;		      /* stays the caller's; mapped, not kept */
+	int fd;               /* stays the caller's; mapped, not kept */
 };
 
 /*
@@ -91,6 +91,12 @@ void *vl_guest_mem_uva(const struct vl_guest_mem *mem, uint64_t uva,
  * marked lost. Any other SIGBUS has its default effect. Call once at start.
  */
 int vl_guest_mem_guard(void);
+
+/*
+ * Regions lost so far in the whole process, of any table. One load: cheap
+ * enough to be asked per batch whether vl_guest_mem_lost() is worth asking.
+ */
+uint32_t vl_guest_mem_losses(void);
 
 /* True once a region of this table was lost. Any thread. */
 bool vl_guest_mem_lost(const struct vl_guest_mem *mem);

@@ -6,9 +6,9 @@
 #ifndef VL_VIRTIO_NET_HDR_H
 #define VL_VIRTIO_NET_HDR_H
 
+#include <linux/virtio_net.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <linux/virtio_net.h>
 
 /* Names that Debian 12's kernel headers lack. */
 #ifndef VIRTIO_NET_HDR_GSO_UDP_L4
@@ -17,11 +17,11 @@
 #ifndef VIRTIO_NET_F_GUEST_USO4
 #define VIRTIO_NET_F_GUEST_USO4 54
 #define VIRTIO_NET_F_GUEST_USO6 55
-#define VIRTIO_NET_F_HOST_USO	56
+#define VIRTIO_NET_F_HOST_USO   56
 #endif
 
 #define VL_NET_HDR_LEGACY 10u
-#define VL_NET_HDR_MRG	  12u
+#define VL_NET_HDR_MRG    12u
 
 #define VL_FEATURE(bit) (1ULL << (bit))
 
@@ -33,7 +33,7 @@ enum vl_hdr_error {
 	VL_HDR_OK,
 	VL_HDR_BAD_FLAGS,   /* checksum wanted, never negotiated */
 	VL_HDR_BAD_CSUM,    /* csum_start / csum_offset outside the frame */
-	VL_HDR_BAD_GSO,	    /* type unknown or not negotiated, size 0 */
+	VL_HDR_BAD_GSO,     /* type unknown or not negotiated, size 0 */
 	VL_HDR_GSO_NO_CSUM, /* segmentation without a partial checksum */
 	VL_HDR_ERROR_COUNT,
 };

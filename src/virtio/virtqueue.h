@@ -23,7 +23,7 @@
 
 #include "virtio/guest_mem.h"
 
-#define VL_VQ_SIZE_MAX 32768u
+#define VL_VQ_SIZE_MAX   32768u
 /* Buffers in one chain, as QEMU and the Linux host kernel also limit them. */
 #define VL_CHAIN_IOV_MAX 1024u
 
@@ -33,7 +33,7 @@ struct vring_used;
 
 /* What a queue needs to run; pointers are host addresses, wholly mapped. */
 struct vl_vring {
-	uint32_t num; /* a power of two, 2 to VL_VQ_SIZE_MAX */
+	uint32_t num;  /* a power of two, 2 to VL_VQ_SIZE_MAX */
 	uint16_t base; /* next available index */
 	struct vring_desc *desc;
 	struct vring_avail *avail;
@@ -47,27 +47,27 @@ struct vl_vring {
 
 /* A popped chain. The caller sets iov and iov_cap, vl_vq_pop() the rest. */
 struct vl_chain {
-	struct iovec *iov;	/* device-readable first, then writable */
+	struct iovec *iov; /* device-readable first, then writable */
 	uint32_t iov_cap;
-	uint32_t n_readable;	/* entries */
+	uint32_t n_readable; /* entries */
 	uint32_t n_writable;
-	uint64_t len_readable;	/* bytes; below 4 GiB */
+	uint64_t len_readable; /* bytes; below 4 GiB */
 	uint64_t len_writable;
-	uint16_t head;		/* what push wants */
+	uint16_t head; /* what push wants */
 };
 
 /* Why a chain or a queue was refused; each has a counter. */
 enum vl_vq_error {
 	VL_VQ_OK,
-	VL_VQ_BAD_AVAIL_IDX,	/* more than num chains claimed: queue broken */
-	VL_VQ_BAD_HEAD,		/* head index past the table: queue broken */
-	VL_VQ_BAD_NEXT,		/* next past the table */
-	VL_VQ_LOOP,		/* more descriptors than the table has */
-	VL_VQ_BAD_ADDRESS,	/* a buffer that is not mapped */
-	VL_VQ_BAD_INDIRECT,	/* length, nesting, NEXT, not negotiated */
-	VL_VQ_BAD_ORDER,	/* readable after writable */
-	VL_VQ_TOO_LONG,		/* more than VL_CHAIN_IOV_MAX buffers, 4 GiB */
-	VL_VQ_MEM_LOST,		/* memory taken away under us: queue broken */
+	VL_VQ_BAD_AVAIL_IDX, /* more than num chains claimed: queue broken */
+	VL_VQ_BAD_HEAD,      /* head index past the table: queue broken */
+	VL_VQ_BAD_NEXT,      /* next past the table */
+	VL_VQ_LOOP,          /* more descriptors than the table has */
+	VL_VQ_BAD_ADDRESS,   /* a buffer that is not mapped */
+	VL_VQ_BAD_INDIRECT,  /* length, nesting, NEXT, not negotiated */
+	VL_VQ_BAD_ORDER,     /* readable after writable */
+	VL_VQ_TOO_LONG,      /* more than VL_CHAIN_IOV_MAX buffers, 4 GiB */
+	VL_VQ_MEM_LOST,      /* memory taken away under us: queue broken */
 	VL_VQ_ERROR_COUNT,
 };
 
@@ -81,15 +81,17 @@ struct vl_virtqueue {
 	char name[16]; /* "tx0", for logs */
 
 	/* Owning thread only. */
-	uint16_t last_avail; /* next entry to pop */
+	uint16_t last_avail;  /* next entry to pop */
 	uint16_t avail_cache; /* avail->idx as last seen */
-	uint16_t used_idx;   /* where the next push goes */
-	uint16_t published;  /* used->idx as the driver sees it */
-	uint16_t signalled;  /* used->idx at the last notification check */
+	uint16_t used_idx;    /* where the next push goes */
+	uint16_t published;   /* used->idx as the driver sees it */
+	uint16_t signalled;   /* used->idx at the last notification check */
 	bool signalled_valid; /* false after (re)start: always notify once */
+	bool pushed_since_start;
 	bool notify_enabled;
 	uint32_t in_flight; /* popped, neither pushed nor unpopped */
 	struct vl_mem_hint hint;
+	uint32_t losses_seen; /* vl_guest_mem_losses() at start */
 
 	/* Read by others. */
 	bool running;
@@ -151,10 +153,9 @@ void vl_vq_notify(struct vl_virtqueue *vq);
 /*
  * Asks the driver to kick from now on, then looks again (the order matters:
  * virtio 1.2, 2.7.13.4.1). Returns true when chains came in meanwhile; then
- * notifications are off again and the caller goes on working. @want is the
- * number of available chains that makes it worth while (0 counts as 1).
+ * notifications are off again and the caller goes on working.
  */
-bool vl_vq_enable_kick(struct vl_virtqueue *vq, uint32_t want);
+bool vl_vq_enable_kick(struct vl_virtqueue *vq);
 
 /* Tells the driver that kicks are not needed now. */
 void vl_vq_disable_kick(struct vl_virtqueue *vq);
