@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "stats/json.h"
+
+#include <json-c/json.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* An object under construction, and whether any step lacked memory. */
+struct writer {
+	bool failed;
+};
+
+static struct json_object *new_object(struct writer *w)
+{
+	struct json_object *o = json_object_new_object();
+
+	if (!o)
+		w->failed = true;
+	return o;
+}
+
+/* Puts @value, whose reference is taken, into @parent. */
+static void put(struct writer *w, struct json_object *parent, const char *key,
+		struct json_object *value)
+{
+	if (!parent || !value || json_object_object_add(parent, key, value)) {
+		json_object_put(value);
+		w->failed = true;
+	}
+}
+
+static void put_u64(struct writer *w, struct json_object *o, const char *key,
+		    uint64_t value)
+{
+	put(w, o, key, json_object_new_uint64(value));
+}
+
+static void put_bool(struct writer *w, struct json_object *o, const char *key,
+		     bool value)
+{
+	put(w, o, key, json_object_new_boolean(value));
+}
+
+static void put_text(struct writer *w, struct json_object *o, const char *key,
+		     const char *value)
+{
+	put(w, o, key, json_object_new_string(value ? value : "unknown"));
+}
+
+/* JSON numbers of other readers are doubles; bit masks go as text. */
+static void put_hex(struct writer *w, struct json_object *o, const char *key,
+		    uint64_t value)
+{
+	char text[2 + 16 + 1];
+
+	snprintf(text, sizeof(text), "0x%llx", (unsigned long long)value);
+	put_text(w, o, key, text);
+}
+
+static void put_ratio(struct writer *w, struct json_object *o, const char *key,
+		      double value)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%.4f", value);
+	put(w, o, key, json_object_new_double_s(value, text));
+}
+
+static void put_latency(struct writer *w, struct json_object *queue,
+			const struct vl_hist *h)
+{
+	struct json_object *o = new_object(w);
+
+	put_u64(w, o, "p50", vl_hist_percentile(h, 500));
+	put_u64(w, o, "p90", vl_hist_percentile(h, 900));
+	put_u64(w, o, "p99", vl_hist_percentile(h, 990));
+	put_u64(w, o, "p999", vl_hist_percentile(h, 999));
+	put_u64(w, o, "samples", vl_hist_total(h));
+	put(w, queue, "latency_ns", o);
+}
+
+static struct json_object *queue_json(struct writer *w,
+				      const struct vl_queue_snapshot *q,
+				      const struct vl_counter *table,
+				      size_t count, const void *counters)
+{
+	struct json_object *o = new_object(w);
+
+	for (size_t i = 0; i < count; i++)
+		put_u64(w, o, table[i].name,
+			vl_counter_value(&table[i], counters));
+	put_bool(w, o, "running", q->running);
+	put_bool(w, o, "broken", q->broken);
+	put_u64(w, o, "size", q->size);
+	put_u64(w, o, "pending", q->pending);
+	put_u64(w, o, "notifications_sent", q->notifications_sent);
+	put_u64(w, o, "notifications_suppressed", q->notifications_suppressed);
+	put_latency(w, o, &q->latency_ns);
+	return o;
+}
+
+static struct json_object *worker_json(struct writer *w,
+				       const struct vl_pair_snapshot *p)
+{
+	struct json_object *o = new_object(w);
+	double packets = (double)p->tx.packets + (double)p->rx.packets;
+
+	put_u64(w, o, "cpu_ns", p->cpu_ns);
+	put_u64(w, o, "cycles", p->cycles);
+	put_u64(w, o, "syscalls", p->syscalls);
+	put_u64(w, o, "waits", p->waits);
+	put_ratio(w, o, "syscalls_per_packet",
+		  packets > 0 ? (double)p->syscalls / packets : 0);
+	return o;
+}
+
+static void put_pairs(struct writer *w, struct json_object *top,
+		      const struct vl_snapshot *s)
+{
+	struct json_object *array = json_object_new_array();
+
+	for (unsigned int i = 0; array && i < s->pairs; i++) {
+		const struct vl_pair_snapshot *p = &s->pair[i];
+		struct json_object *o = new_object(w);
+
+		put(w, o, "tx",
+		    queue_json(w, &p->txq, vl_tx_counter_table,
+			       vl_tx_counter_count, &p->tx));
+		put(w, o, "rx",
+		    queue_json(w, &p->rxq, vl_rx_counter_table,
+			       vl_rx_counter_count, &p->rx));
+		put(w, o, "worker", worker_json(w, p));
+		if (!o || json_object_array_add(array, o)) {
+			json_object_put(o);
+			w->failed = true;
+		}
+	}
+	put(w, top, "queue_pairs", array);
+}
+
+static void put_device(struct writer *w, struct json_object *top,
+		       const struct vl_snapshot *s)
+{
+	put_u64(w, top, "uptime_ns", s->uptime_ns);
+	put_text(w, top, "backend", s->backend);
+	put_text(w, top, "link", s->link);
+	put_text(w, top, "engine", s->engine);
+	put_text(w, top, "mac", s->mac);
+	put_u64(w, top, "mtu", s->mtu);
+	put_bool(w, top, "connected", s->connected);
+	put_hex(w, top, "features", s->features);
+	put_hex(w, top, "protocol_features", s->protocol_features);
+	put_u64(w, top, "sessions", s->sessions);
+	put_u64(w, top, "messages", s->messages);
+	put_u64(w, top, "protocol_errors", s->protocol_errors);
+	put_u64(w, top, "guest_memory", s->guest_memory);
+	put_u64(w, top, "memory_regions", s->memory_regions);
+	put_u64(w, top, "ctrl_commands", s->ctrl_commands);
+	put_u64(w, top, "ctrl_errors", s->ctrl_errors);
+	put_u64(w, top, "cpu_ns", s->cpu_ns);
+	put_text(w, top, "cycles_source", s->cycles_source);
+	put_ratio(w, top, "bits_per_cycle", vl_snapshot_bits_per_cycle(s));
+}
+
+char *vl_snapshot_json(const struct vl_snapshot *s)
+{
+	struct writer w = { .failed = false };
+	struct json_object *top = new_object(&w);
+	const char *text;
+	char *copy = NULL;
+
+	put_device(&w, top, s);
+	put_pairs(&w, top, s);
+	if (!w.failed) {
+		text = json_object_to_json_string_ext(
+			top, JSON_C_TO_STRING_PLAIN |
+				     JSON_C_TO_STRING_NOSLASHESCAPE);
+		copy = text ? strdup(text) : NULL;
+	}
+	json_object_put(top);
+	return copy;
+}
