@@ -30,12 +30,12 @@ static size_t seek(const struct iovec *iov, size_t n, size_t offset,
 static struct iovec next_piece(const struct iovec *iov, struct cursor *c,
 			       size_t max)
 {
-	const struct iovec *v = &iov[c->entry];
-	struct iovec piece = {
-		.iov_base = (char *)v->iov_base + c->offset,
-		.iov_len = v->iov_len - c->offset,
-	};
+	struct iovec piece = iov[c->entry];
 
+	/* An empty entry may name no memory: no arithmetic on NULL. */
+	if (c->offset)
+		piece.iov_base = (char *)piece.iov_base + c->offset;
+	piece.iov_len -= c->offset;
 	if (piece.iov_len > max)
 		piece.iov_len = max;
 	c->entry++;
