@@ -77,12 +77,12 @@ int vl_io_file_add(struct vl_io *io, int fd);
 void vl_io_file_remove(struct vl_io *io, int file);
 
 /* Queued operations that still fit before a submit is needed. */
-unsigned int vl_io_room(const struct vl_io *io);
+unsigned int vl_io_room(struct vl_io *io);
 
 /*
  * Queue one read or write on the file @file. With @linked the operations up
  * to and including the first one without it form a chain: when one fails, the
- * rest end with -ECANCELED and were not tried. @iov must stay valid until
+ * rest end with -ECANCELED and were not tried. Tags below 2^63. @iov must stay valid until
  * vl_io_submit() returned, the memory it names until the event was reaped.
  * The caller checked vl_io_room().
  */

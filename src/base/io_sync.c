@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The engine without io_uring: operations are kept in a list and done one
+ * after the other at submit with readv(2) and writev(2); readiness is epoll's.
+ *
+ * epoll knows a file once, while callers may poll it for reading and writing
+ * under two tags. All polls of one descriptor therefore share one epoll entry
+ * whose mask is the union of theirs. One-shot polls use EPOLLONESHOT, so that
+ * an event that nobody waits for cannot wake the thread again and again.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/barrier.h"
+#include "base/io_internal.h"
+#include "base/util.h"
+
+struct sync_op {
+	const struct iovec *iov;
+	uint64_t tag;
+	int file;
+	unsigned int n;
+	unsigned int flags;
+};
+
+struct sync_io {
+	struct vl_io io;
+	int epfd;
+	unsigned int n_ops;
+	struct sync_op *op;
+	/* Polls that fired and are not reaped yet, as bits; and with what. */
+	uint32_t fired;
+	uint32_t fired_events[VL_IO_POLLS];
+	struct vl_io_event *done;
+	unsigned int done_head, done_n;
+};
+
+_Static_assert(VL_IO_POLLS <= 32, "one bit per poll in sync_io.fired");
+
+static struct sync_io *to_sync(struct vl_io *io)
+{
+	return vl_container_of(io, struct sync_io, io);
+}
+
+static int sync_start(struct vl_io *io)
+{
+	struct sync_io *s = to_sync(io);
+
+	s->epfd = epoll_create1(EPOLL_CLOEXEC);
+	return s->epfd < 0 ? -errno : 0;
+}
+
+static void sync_free(struct vl_io *io)
+{
+	struct sync_io *s = to_sync(io);
+
+	if (s->epfd >= 0)
+		close(s->epfd);
+	free(s->op);
+	free(s->done);
+	free(s);
+}
+
+static int sync_file_set(struct vl_io *io, int file, int fd)
+{
+	(void)io;
+	(void)file;
+	(void)fd;
+	return 0;
+}
+
+static unsigned int sync_room(struct vl_io *io)
+{
+	struct sync_io *s = to_sync(io);
+
+	return io->max_ops - vl_min_u32(io->max_ops, s->n_ops + s->done_n);
+}
+
+static void sync_rw(struct vl_io *io, int file, const struct iovec *iov,
+		    unsigned int n, unsigned int flags, uint64_t tag)
+{
+	struct sync_io *s = to_sync(io);
+
+	if (s->n_ops == io->max_ops) {
+		vl_io_post(io, -EBUSY, tag);
+		return;
+	}
+	s->op[s->n_ops++] = (struct sync_op){
+		.file = file,
+		.iov = iov,
+		.n = n,
+		.flags = flags,
+		.tag = tag,
+	};
+}
+
+static void sync_done(struct sync_io *s, uint64_t tag, int res)
+{
+	unsigned int at = (s->done_head + s->done_n) % s->io.max_ops;
+
+	s->done[at] = (struct vl_io_event){ .tag = tag, .res = res };
+	s->done_n++;
+}
+
+static int do_op(struct sync_io *s, const struct sync_op *op)
+{
+	int fd = s->io.file[op->file];
+	ssize_t n = op->flags & VL_IO_RW_WRITE ? writev(fd, op->iov, (int)op->n)
+					       : readv(fd, op->iov, (int)op->n);
+
+	VL_STAT_INC(s->io.stats.syscalls);
+	return n < 0 ? -errno : (int)n;
+}
+
+static void sync_submit(struct vl_io *io)
+{
+	struct sync_io *s = to_sync(io);
+	bool cancel = false;
+
+	for (unsigned int i = 0; i < s->n_ops; i++) {
+		const struct sync_op *op = &s->op[i];
+		int res = cancel ? -ECANCELED : do_op(s, op);
+
+		sync_done(s, op->tag, res);
+		cancel = (op->flags & VL_IO_RW_LINKED) && res < 0;
+	}
+	s->n_ops = 0;
+}
+
+/* Tells epoll what all polls of @fd together wait for. */
+static int update_fd(struct sync_io *s, int fd)
+{
+	struct epoll_event ev = { .data.fd = fd };
+	struct vl_io_poll *owner = NULL;
+	bool armed = false, multishot = false;
+
+	for (size_t i = 0; i < VL_IO_POLLS; i++) {
+		struct vl_io_poll *p = &s->io.poll[i];
+
+		if (p->fd != fd)
+			continue;
+		if (p->registered)
+			owner = p;
+		if (!p->armed)
+			continue;
+		armed = true;
+		ev.events |= p->events;
+		multishot |= p->multishot;
+		if (!owner)
+			owner = p;
+	}
+	if (!owner)
+		return 0;
+	VL_STAT_INC(s->io.stats.syscalls);
+	if (!armed) {
+		owner->registered = false;
+		(void)epoll_ctl(s->epfd, EPOLL_CTL_DEL, fd, NULL);
+		return 0;
+	}
+	ev.events |= multishot ? EPOLLET : EPOLLONESHOT;
+	if (epoll_ctl(s->epfd,
+		      owner->registered ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd,
+		      &ev) < 0)
+		return -errno;
+	owner->registered = true;
+	return 0;
+}
+
+static int sync_poll_arm(struct vl_io *io, unsigned int index)
+{
+	struct sync_io *s = to_sync(io);
+
+	s->fired &= ~(1u << index);
+	return update_fd(s, io->poll[index].fd);
+}
+
+static void sync_poll_disarm(struct vl_io *io, unsigned int index,
+			     bool was_armed)
+{
+	struct sync_io *s = to_sync(io);
+
+	(void)was_armed;
+	s->fired &= ~(1u << index);
+	(void)update_fd(s, io->poll[index].fd);
+}
+
+/* Marks the polls of @fd that @events answer. */
+static void fire(struct sync_io *s, int fd, uint32_t events)
+{
+	bool left = false;
+
+	for (unsigned int i = 0; i < VL_IO_POLLS; i++) {
+		struct vl_io_poll *p = &s->io.poll[i];
+
+		if (!p->armed || p->fd != fd)
+			continue;
+		if (events & (p->events | EPOLLERR | EPOLLHUP)) {
+			s->fired |= 1u << i;
+			s->fired_events[i] = events;
+		} else {
+			left = true;
+		}
+		if (p->multishot)
+			left = false;
+	}
+	/* EPOLLONESHOT silenced the other direction too. */
+	if (left)
+		(void)update_fd(s, fd);
+}
+
+static void sync_wait(struct vl_io *io, int64_t timeout_ns)
+{
+	struct sync_io *s = to_sync(io);
+	struct epoll_event ev[VL_IO_POLLS];
+	struct timespec ts;
+	int n;
+
+	sync_submit(io);
+	if (s->done_n || s->fired)
+		timeout_ns = 0;
+	if (timeout_ns != 0)
+		VL_STAT_INC(io->stats.waits);
+	if (timeout_ns > 0) {
+		ts.tv_sec = timeout_ns / (int64_t)VL_NS_PER_SEC;
+		ts.tv_nsec = timeout_ns % (int64_t)VL_NS_PER_SEC;
+		n = epoll_pwait2(s->epfd, ev, VL_IO_POLLS, &ts, NULL);
+	} else {
+		n = epoll_wait(s->epfd, ev, VL_IO_POLLS,
+			       timeout_ns < 0 ? -1 : 0);
+	}
+	VL_STAT_INC(io->stats.syscalls);
+	for (int i = 0; i < n; i++)
+		fire(s, ev[i].data.fd, ev[i].events);
+}
+
+static unsigned int sync_reap(struct vl_io *io, struct vl_io_event *ev,
+			      unsigned int max)
+{
+	struct sync_io *s = to_sync(io);
+	unsigned int n = 0;
+
+	for (; n < max && s->done_n; n++) {
+		ev[n] = s->done[s->done_head];
+		s->done_head = (s->done_head + 1) % io->max_ops;
+		s->done_n--;
+	}
+	for (unsigned int i = 0; s->fired && n < max && i < VL_IO_POLLS; i++) {
+		struct vl_io_poll *p = &io->poll[i];
+
+		if (!(s->fired & 1u << i))
+			continue;
+		s->fired &= ~(1u << i);
+		if (!p->armed)
+			continue;
+		if (!p->multishot)
+			p->armed = false;
+		ev[n++] = (struct vl_io_event){
+			.tag = p->tag,
+			.res = (int32_t)s->fired_events[i],
+			.more = p->multishot,
+		};
+	}
+	return n;
+}
+
+static const struct vl_io_ops sync_ops = {
+	.start = sync_start,
+	.free = sync_free,
+	.file_set = sync_file_set,
+	.room = sync_room,
+	.rw = sync_rw,
+	.poll_arm = sync_poll_arm,
+	.poll_disarm = sync_poll_disarm,
+	.submit = sync_submit,
+	.wait = sync_wait,
+	.reap = sync_reap,
+};
+
+struct vl_io *vl_io_sync_new(unsigned int ops)
+{
+	struct sync_io *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->io.ops = &sync_ops;
+	s->epfd = -1;
+	s->op = calloc(ops, sizeof(s->op[0]));
+	s->done = calloc(ops, sizeof(s->done[0]));
+	if (!s->op || !s->done) {
+		sync_free(&s->io);
+		return NULL;
+	}
+	return &s->io;
+}

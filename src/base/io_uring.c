@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The io_uring engine.
+ *
+ * The ring is created on the thread that uses it, with DEFER_TASKRUN: the
+ * kernel then does completion work only inside our own enters, never by
+ * interrupting the worker. Reads and writes on non-blocking files complete
+ * during the enter that submits them; only polls stay behind.
+ *
+ * user_data: bit 63 clear is the caller's tag of a read or write. Set, the low
+ * bits name a poll: generation << 16 | index; an event of an older generation
+ * belongs to a poll that was cancelled and is dropped. All ones: the event of
+ * a cancel request itself, dropped too.
+ */
+#include <errno.h>
+#include <liburing.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/barrier.h"
+#include "base/io_internal.h"
+#include "base/util.h"
+
+#define POLL_BIT     (1ULL << 63)
+#define IGNORED_DATA UINT64_MAX
+
+struct uring_io {
+	struct vl_io io;
+	struct io_uring ring;
+	bool started;
+};
+
+static struct uring_io *to_uring(struct vl_io *io)
+{
+	return vl_container_of(io, struct uring_io, io);
+}
+
+static int ring_init(struct io_uring *ring, unsigned int entries)
+{
+	struct io_uring_params p = {
+		.flags = IORING_SETUP_SINGLE_ISSUER |
+			 IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_SUBMIT_ALL,
+	};
+
+	return io_uring_queue_init_params(entries, ring, &p);
+}
+
+int vl_io_uring_probe(void)
+{
+	struct io_uring ring;
+	int err = ring_init(&ring, 4);
+
+	if (err)
+		return err;
+	io_uring_queue_exit(&ring);
+	return 0;
+}
+
+static int uring_start(struct vl_io *io)
+{
+	struct uring_io *u = to_uring(io);
+	int err = ring_init(&u->ring, io->max_ops + 2 * VL_IO_POLLS);
+
+	if (err)
+		return err;
+	err = io_uring_register_files_sparse(&u->ring, VL_IO_FILES);
+	if (err < 0) {
+		io_uring_queue_exit(&u->ring);
+		return err;
+	}
+	u->started = true;
+	return 0;
+}
+
+static void uring_free(struct vl_io *io)
+{
+	struct uring_io *u = to_uring(io);
+
+	if (u->started)
+		io_uring_queue_exit(&u->ring);
+	free(u);
+}
+
+static int uring_file_set(struct vl_io *io, int file, int fd)
+{
+	struct uring_io *u = to_uring(io);
+	int n = io_uring_register_files_update(&u->ring, (unsigned int)file,
+					       &fd, 1);
+
+	VL_STAT_INC(io->stats.syscalls);
+	return n < 0 ? n : 0;
+}
+
+/* Polls may use the entries beyond max_ops, so that they always find one. */
+static unsigned int uring_room(struct vl_io *io)
+{
+	struct uring_io *u = to_uring(io);
+	unsigned int left = io_uring_sq_space_left(&u->ring);
+
+	return left > 2 * VL_IO_POLLS ? left - 2 * VL_IO_POLLS : 0;
+}
+
+static void uring_submit(struct vl_io *io)
+{
+	struct uring_io *u = to_uring(io);
+
+	if (!io_uring_sq_ready(&u->ring))
+		return;
+	/* Fails only when the completion queue is full; the operations stay
+	 * queued then and go with the next call. */
+	(void)io_uring_submit_and_get_events(&u->ring);
+	VL_STAT_INC(io->stats.syscalls);
+}
+
+static struct io_uring_sqe *get_sqe(struct uring_io *u)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
+
+	if (vl_unlikely(!sqe)) {
+		uring_submit(&u->io);
+		sqe = io_uring_get_sqe(&u->ring);
+	}
+	return sqe;
+}
+
+static void uring_rw(struct vl_io *io, int file, const struct iovec *iov,
+		     unsigned int n, unsigned int flags, uint64_t tag)
+{
+	struct io_uring_sqe *sqe = get_sqe(to_uring(io));
+	bool write = flags & VL_IO_RW_WRITE;
+
+	if (vl_unlikely(!sqe)) {
+		vl_io_post(io, -EBUSY, tag);
+		return;
+	}
+	/* One buffer: the kernel need not copy a list in (measured: 80 ns). */
+	if (n == 1)
+		io_uring_prep_rw(write ? IORING_OP_WRITE : IORING_OP_READ, sqe,
+				 file, iov->iov_base,
+				 (unsigned int)iov->iov_len, 0);
+	else
+		io_uring_prep_rw(write ? IORING_OP_WRITEV : IORING_OP_READV,
+				 sqe, file, iov, n, 0);
+	sqe->flags = IOSQE_FIXED_FILE;
+	if (flags & VL_IO_RW_LINKED)
+		sqe->flags |= IOSQE_IO_LINK;
+	sqe->user_data = tag;
+}
+
+static uint64_t poll_data(const struct vl_io_poll *p, unsigned int index)
+{
+	return POLL_BIT | (uint64_t)p->gen << 16 | index;
+}
+
+static int uring_poll_arm(struct vl_io *io, unsigned int index)
+{
+	struct uring_io *u = to_uring(io);
+	struct vl_io_poll *p = &io->poll[index];
+	struct io_uring_sqe *sqe = get_sqe(u);
+
+	if (!sqe)
+		return -EBUSY;
+	if (p->multishot)
+		io_uring_prep_poll_multishot(sqe, p->fd, p->events);
+	else
+		io_uring_prep_poll_add(sqe, p->fd, p->events);
+	sqe->user_data = poll_data(p, index);
+	return 0;
+}
+
+static void uring_poll_disarm(struct vl_io *io, unsigned int index,
+			      bool was_armed)
+{
+	struct uring_io *u = to_uring(io);
+	struct io_uring_sqe *sqe = was_armed ? get_sqe(u) : NULL;
+
+	if (!sqe)
+		return;
+	io_uring_prep_poll_remove(sqe, poll_data(&io->poll[index], index));
+	sqe->user_data = IGNORED_DATA;
+	/* At once: the poll holds a reference to the file, which the caller
+	 * is about to close. */
+	uring_submit(io);
+}
+
+static void uring_wait(struct vl_io *io, int64_t timeout_ns)
+{
+	struct uring_io *u = to_uring(io);
+	struct io_uring_cqe *cqe;
+	struct __kernel_timespec ts;
+
+	if (io_uring_cq_ready(&u->ring))
+		timeout_ns = 0;
+	VL_STAT_INC(io->stats.syscalls);
+	if (timeout_ns == 0) {
+		(void)io_uring_submit_and_get_events(&u->ring);
+		return;
+	}
+	VL_STAT_INC(io->stats.waits);
+	if (timeout_ns < 0) {
+		(void)io_uring_submit_and_wait(&u->ring, 1);
+		return;
+	}
+	ts.tv_sec = timeout_ns / (int64_t)VL_NS_PER_SEC;
+	ts.tv_nsec = timeout_ns % (int64_t)VL_NS_PER_SEC;
+	(void)io_uring_submit_and_wait_timeout(&u->ring, &cqe, 1, &ts, NULL);
+}
+
+/* Fills @ev from @cqe; false for events that nobody waits for any more. */
+static bool decode(struct vl_io *io, const struct io_uring_cqe *cqe,
+		   struct vl_io_event *ev)
+{
+	struct vl_io_poll *p;
+	uint64_t data = cqe->user_data;
+
+	ev->res = cqe->res;
+	ev->more = false;
+	if (vl_likely(!(data & POLL_BIT))) {
+		ev->tag = data;
+		return true;
+	}
+	if (data == IGNORED_DATA || (data & 0xffff) >= VL_IO_POLLS)
+		return false;
+	p = &io->poll[data & 0xffff];
+	if (!p->armed || data != poll_data(p, data & 0xffff))
+		return false;
+	ev->more = cqe->flags & IORING_CQE_F_MORE;
+	if (!ev->more)
+		p->armed = false;
+	ev->tag = p->tag;
+	return true;
+}
+
+static unsigned int uring_reap(struct vl_io *io, struct vl_io_event *ev,
+			       unsigned int max)
+{
+	struct uring_io *u = to_uring(io);
+	struct io_uring_cqe *cqe;
+	unsigned int head, seen = 0, n = 0;
+
+	io_uring_for_each_cqe(&u->ring, head, cqe)
+	{
+		if (n == max)
+			break;
+		seen++;
+		if (decode(io, cqe, &ev[n]))
+			n++;
+	}
+	io_uring_cq_advance(&u->ring, seen);
+	return n;
+}
+
+static const struct vl_io_ops uring_ops = {
+	.start = uring_start,
+	.free = uring_free,
+	.file_set = uring_file_set,
+	.room = uring_room,
+	.rw = uring_rw,
+	.poll_arm = uring_poll_arm,
+	.poll_disarm = uring_poll_disarm,
+	.submit = uring_submit,
+	.wait = uring_wait,
+	.reap = uring_reap,
+};
+
+struct vl_io *vl_io_uring_new(unsigned int ops)
+{
+	struct uring_io *u = calloc(1, sizeof(*u));
+
+	(void)ops;
+	if (!u)
+		return NULL;
+	u->io.ops = &uring_ops;
+	return &u->io;
+}
