@@ -9,13 +9,14 @@ checks that a caller behaves: misbehaving is the purpose.
              canaries around every buffer
   Virtqueue  one split ring, its eventfds, and the driver's bookkeeping
   Client     the socket: messages, descriptors, raw bytes
+  Driver     all of these together: a session whose rings run
+  HostSide   the other end: what the host sees on the tap
 
 All addresses are guest-physical. Ring and region addresses on the wire are
 front-end virtual ones; they differ by UVA_BIAS, so that a back-end which
 confuses the two is found out.
 """
 import array
-import ctypes
 import errno
 import mmap
 import os
@@ -56,6 +57,7 @@ SET_STATUS, GET_STATUS = 39, 40
 
 VERSION, REPLY, NEED_REPLY = 1, 4, 8
 NOFD = 0x100
+DRIVER_OK = 0xf  # device status of a driver that is up
 NEXT, WRITE, INDIRECT = 1, 2, 4
 NO_INTERRUPT, NO_NOTIFY = 1, 1
 
@@ -84,7 +86,7 @@ def bits(*numbers):
 
 
 def eventfd():
-    """A non-blocking eventfd (Python grew os.eventfd in 3.10)."""
+    """A non-blocking eventfd."""
     return os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
 
 
@@ -96,7 +98,7 @@ def drain(fd):
         return 0
 
 
-def wait_for(check, timeout=2.0, pause=0.001):
+def poll(check, timeout=2.0, pause=0.001):
     """Polls check() until it is true; its last value."""
     end = time.monotonic() + timeout
     while True:
@@ -359,7 +361,7 @@ class Virtqueue:
         def enough():
             got.extend(self.reap())
             return len(got) >= count
-        wait_for(enough, timeout)
+        poll(enough, timeout)
         assert len(got) >= count, \
             f"{len(got)} of {count} chains came back in {timeout} s"
         return got
@@ -555,7 +557,8 @@ class Driver:
     """A connected, negotiated front-end with queue pairs that run.
 
     rx[n] and tx[n] are the queues of pair n, ctrl the control queue if
-    asked for. Buffers are used once: a test is short."""
+    asked for; its index is 2 * @max_pairs, the pairs that the back-end has.
+    Buffers are used once: a test is short."""
 
     FEATURES = bits(F_MRG_RXBUF, F_EVENT_IDX, F_INDIRECT, F_PROTOCOL,
                     F_VERSION_1, F_CSUM, F_HOST_TSO4, F_HOST_TSO6,
@@ -564,7 +567,7 @@ class Driver:
 
     def __init__(self, path, pairs=2, features=FEATURES, protocol=None,
                  size=256, ctrl=False, start=True, mem=None, sock=None,
-                 queue_pairs=None):
+                 max_pairs=None):
         self.mem = mem or Memory()
         self.client = Client(path, sock)
         self.offered = self.client.start_session(protocol)
@@ -578,16 +581,20 @@ class Driver:
                for _ in range(2 * pairs)]
         self.rx, self.tx = new[0::2], new[1::2]
         self.queues = dict(enumerate(new))
+        self.posted = [{} for _ in self.rx]  # head -> segments
+        self.reaped = [[] for _ in self.rx]  # used entries not yet looked at
         self.ctrl = None
         if ctrl:
             self.ctrl = Virtqueue(self.mem, 64, self.event_idx)
-            self.queues[2 * (queue_pairs or pairs)] = self.ctrl
+            self.queues[2 * (max_pairs or pairs)] = self.ctrl
         if start:
             self.start()
 
     def start(self, indices=None, base=0):
         for i in self.queues if indices is None else indices:
             self.client.setup_vring(i, self.queues[i], base)
+        if self.client.protocol & bits(P_STATUS):
+            self.client.ack(SET_STATUS, U64.pack(DRIVER_OK))
         self.client.sync()
 
     def close(self):
@@ -613,45 +620,53 @@ class Driver:
         return self.tx[pair].add(*[[self.packet(f)] for f in frames],
                                  kick=kick)
 
-    def post(self, count=1, length=1526, pair=0, fill=0xff, kick=True):
-        """Posts receive buffers of one descriptor; {head: gpa}."""
-        gpas = [self.mem.buffer(length, fill) for _ in range(count)]
-        heads = self.rx[pair].add(*[[(g, length, WRITE)] for g in gpas],
-                                  kick=kick)
-        return dict(zip(heads, gpas))
+    def post(self, *lengths, pair=0, count=1, fill=0xff, kick=True):
+        """Posts @count receive buffers, each a chain of descriptors of
+        @lengths bytes (default: one of 1526); their heads."""
+        heads = []
+        for _ in range(count):
+            segs = [(self.mem.buffer(n, fill), n, WRITE)
+                    for n in lengths or (1526,)]
+            heads.append(self.rx[pair].chain(segs))
+            self.posted[pair][heads[-1]] = segs
+            self.rx[pair].queue(heads[-1])
+        self.rx[pair].publish()
+        if kick:
+            self.rx[pair].kick()
+        return heads
 
-    def received(self, buffers, used):
-        """The bytes in posted @buffers of the @used entries, joined."""
-        return b"".join(self.mem.read(buffers[h], n) for h, n in used)
+    def content(self, pair, head, length):
+        """The first @length bytes of the posted chain @head."""
+        out = b""
+        for gpa, size, _ in self.posted[pair].pop(head):
+            out += self.mem.read(gpa, min(size, length - len(out)))
+        return out
 
+    def recv(self, pair=0, timeout=2.0):
+        """The next packet (virtio header and frame); None: none came.
 
-def setns(fd_or_path):
-    """Moves this thread to a network namespace."""
-    fd = fd_or_path if isinstance(fd_or_path, int) else \
-        os.open(fd_or_path, os.O_RDONLY | os.O_CLOEXEC)
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.setns(fd, 0x40000000):
-        e = ctypes.get_errno()
-        raise OSError(e, os.strerror(e))
-    if fd is not fd_or_path:
-        os.close(fd)
-
-
-def in_netns(name, func):
-    """Calls func() with this thread in namespace @name, then returns."""
-    here = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        setns(f"/run/netns/{name}")
-        try:
-            return func()
-        finally:
-            setns(here)
-    finally:
-        os.close(here)
+        Follows num_buffers when mergeable buffers are negotiated."""
+        def more():
+            self.reaped[pair] += self.rx[pair].reap()
+            return self.reaped[pair]
+        data, left = b"", 1
+        while left:
+            if not poll(more, timeout):
+                assert not data, "a packet stopped half-way"
+                return None
+            head, length = self.reaped[pair].pop(0)
+            part = self.content(pair, head, length)
+            if not data and self.features & bits(F_MRG_RXBUF) and \
+                    len(part) >= HDR_MRG:
+                left = U16.unpack_from(part, 10)[0]
+                assert left, "num_buffers is 0"
+            data += part
+            left -= 1
+        return data
 
 
 SOL_PACKET, PACKET_AUXDATA, PACKET_VNET_HDR = 263, 8, 15
-PACKET_IGNORE_OUTGOING, ETH_P_ALL, ETH_P_TEST = 23, 3, 0x88b5
+PACKET_IGNORE_OUTGOING, ETH_P_ALL = 23, 3
 SO_RCVBUFFORCE, SO_SNDBUFFORCE = 33, 32
 
 
@@ -663,18 +678,16 @@ class HostSide:
     in both directions, so partial checksums and GSO frames can be seen and
     made."""
 
-    def __init__(self, netns, ifname, protocol=ETH_P_TEST, vnet=False):
-        def make():
+    def __init__(self, netns, ifname="tap0", protocol=ETH_P_ALL, vnet=False):
+        with netns.entered():
             s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-            s.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
-            s.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
-            s.setsockopt(SOL_PACKET, PACKET_VNET_HDR, int(vnet))
-            s.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
-            s.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, 64 << 20)
-            s.bind((ifname, protocol))
-            s.settimeout(2.0)
-            return s
-        self.sock = in_netns(netns, make)
+        s.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
+        s.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
+        s.setsockopt(SOL_PACKET, PACKET_VNET_HDR, int(vnet))
+        s.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
+        s.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, 64 << 20)
+        s.bind((ifname, protocol))
+        self.sock = s
         self.status = 0  # TP_STATUS_* of the last frame
 
     def close(self):
