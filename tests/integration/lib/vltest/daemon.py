@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Starting and watching the virtlane daemon."""
 
+import contextlib
 import json
 import os
 import re
@@ -9,7 +10,9 @@ import signal
 import socket
 import tempfile
 
-from .harness import TestFailure, check, skip, wait_for
+from .guest import MAC
+from .harness import TestFailure, check, need_tun, skip, wait_for
+from .netns import Netns
 from .proc import Process
 
 READY = r"(?i)\bready\b"
@@ -126,3 +129,13 @@ class Virtlane(Process):
         """SIGKILL, as a crash would be."""
         self._ended = True
         self.kill()
+
+
+@contextlib.contextmanager
+def virtlane_on_tap(*options, pairs=1, mtu=None, **more):
+    """A namespace with a persistent tap0 and the daemon on it: yields (netns, virtlane)."""
+    need_tun()
+    with Netns() as netns:
+        netns.add_tap(queues=pairs, mtu=mtu)
+        with Virtlane(f"--mac={MAC}", *options, pairs=pairs, netns=netns, **more) as daemon:
+            yield netns, daemon

@@ -2,6 +2,7 @@
 """What every test needs: skipping, failing, waiting, running."""
 
 import os
+import re
 import shutil
 import signal
 import sys
@@ -63,6 +64,12 @@ def wait_for(condition, timeout, what, interval=0.05):
         if time.monotonic() > end:
             raise TestFailure(f"not within {timeout} s: {what}")
         time.sleep(interval)
+
+
+def engines():
+    """The engines to test here; io_uring is blind to taps before Linux 6.4."""
+    release = tuple(int(x) for x in re.findall(r"\d+", os.uname().release)[:2])
+    return ("uring", "sync") if release >= (6, 4) else ("sync",)
 
 
 def sanitizer():

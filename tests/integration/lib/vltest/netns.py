@@ -3,14 +3,19 @@
 
 import contextlib
 import ctypes
+import fcntl
 import itertools
 import os
+import struct
 import subprocess
 
 from .harness import TestFailure
 from .proc import Process
 
 _CLONE_NEWNET = 0x40000000
+# From <linux/if_tun.h>.
+_TUNSETIFF = 0x400454CA
+_IFF_TAP, _IFF_NO_PI, _IFF_VNET_HDR, _IFF_MULTI_QUEUE = 0x2, 0x1000, 0x4000, 0x100
 _libc = ctypes.CDLL(None, use_errno=True)
 _numbers = itertools.count()
 
@@ -96,6 +101,15 @@ class Netns:
         if mtu:
             self.ip("link", "set", name, "mtu", str(mtu))
         self.configure(name, address)
+
+    def open_tap(self, name="tap0", multi_queue=False, blocking=True):
+        """Open a tap (made if it does not exist) in the namespace; returns its descriptor."""
+        flags = _IFF_TAP | _IFF_NO_PI | _IFF_VNET_HDR | (_IFF_MULTI_QUEUE if multi_queue else 0)
+        with self.entered():
+            fd = os.open("/dev/net/tun", os.O_RDWR | (0 if blocking else os.O_NONBLOCK))
+            fcntl.ioctl(fd, _TUNSETIFF, struct.pack("16sH22x", name.encode(), flags))
+        os.set_inheritable(fd, True)
+        return fd
 
     def configure(self, name, address="10.9.0.1/24"):
         """Give an interface an address and bring it up."""

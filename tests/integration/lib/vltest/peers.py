@@ -8,6 +8,7 @@ import os
 import re
 import socket
 import threading
+import time
 
 from .harness import TestFailure, check, need_program, wait_for
 from .proc import Process
@@ -107,6 +108,34 @@ def iperf3(guest, *options, seconds=2, port=5201, parallel=1):
     if status or start < 0:
         raise TestFailure(f"{command}: status {status}\n{text[-1500:]}")
     return json.loads(text[start:])["end"]
+
+
+def check_udp(netns, guest, rate="20M"):
+    """Datagrams at a rate that everyone can take arrive both ways, all of them, in order."""
+    with Iperf3Server(netns):
+        for direction in ((), ("-R",)):
+            end = iperf3(guest, "-u", "-b", rate, "-l", "1200", *direction)["sum"]
+            check(end["packets"] > 1000, f"only {end['packets']} datagrams were sent")
+            check(end["lost_packets"] == 0, f"{direction}: {end['lost_packets']} of {end['packets']} lost")
+
+
+def check_traffic(netns, guest, mib=8):
+    """The essentials: ARP and ping, TCP both ways with a checksum of the data."""
+    check_ping(netns, guest)
+    check_tcp(netns, guest, mib)
+
+
+def send_frames(netns, interface, count, size=200, pause_every=32):
+    """Send numbered test frames from an interface to whatever is behind it, gently."""
+    with netns.entered():
+        sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+    with sock:
+        sock.bind((interface, 0))
+        head = bytes.fromhex("525400090002 020000000001 88b5")
+        for number in range(count):
+            sock.send((head + number.to_bytes(4, "big")).ljust(size, b"\x5a"))
+            if number % pause_every == pause_every - 1:
+                time.sleep(0.001)
 
 
 _prefixes = itertools.count()

@@ -47,7 +47,8 @@ class Process:
 
     def __init__(self, argv, *, name=None, netns=None, interactive=False, **popen):
         self.name = name or os.path.basename(argv[0])
-        self.argv = (netns.prefix if netns else []) + list(argv)
+        # The child ends with this process, however that ends.
+        self.argv = ["setpriv", "--pdeathsig", "KILL"] + (netns.prefix if netns else []) + list(argv)
         self.interactive = interactive
         self.popen_args = popen
         self.popen = None
@@ -63,6 +64,8 @@ class Process:
             stdin=subprocess.PIPE if self.interactive else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            # Ctrl-C is for this process, which ends its children in order.
+            start_new_session=True,
             **self.popen_args,
         )
         self._reader = threading.Thread(target=self._collect, args=(self.popen.stdout,), daemon=True)
@@ -86,7 +89,7 @@ class Process:
 
     @property
     def pid(self):
-        """The process's id (namespaces are entered by exec, so it is the program's own)."""
+        """The process's id (the words in front of it use exec, so it is the program's own)."""
         return self.popen.pid
 
     def alive(self):
