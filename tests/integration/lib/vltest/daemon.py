@@ -40,7 +40,8 @@ class Virtlane(Process):
 
     def __init__(self, *options, socket_path=None, mode="server", backend="tap,name=tap0", pairs=1,
                  engine=None, netns=None, prefix=(), log_level="info", ready=True, **popen):
-        self.dir = tempfile.mkdtemp(prefix="vld.", dir="/tmp")
+        self._tmp = tempfile.TemporaryDirectory(prefix="vld.", dir="/tmp", ignore_cleanup_errors=True)
+        self.dir = self._tmp.name
         os.chmod(self.dir, 0o777)
         self.socket = socket_path or os.path.join(self.dir, "vu.sock")
         self.stats = os.path.join(self.dir, "stats.sock")
@@ -77,7 +78,7 @@ class Virtlane(Process):
                 self.stop()
         finally:
             super().__exit__(*exc)
-            shutil.rmtree(self.dir, ignore_errors=True)
+            self._tmp.cleanup()
         if exc[0] is None:
             self.check_reports()
 

@@ -7,7 +7,6 @@ protocol), so a test can talk to a running guest: guest.run("ip link").
 
 import itertools
 import os
-import shutil
 import socket
 import sys
 import tempfile
@@ -38,7 +37,8 @@ class Guest(Process):
     boot_timeout = 90
 
     def __init__(self, argv, **options):
-        self.dir = tempfile.mkdtemp(prefix="vlg.", dir="/tmp")
+        self._tmp = tempfile.TemporaryDirectory(prefix="vlg.", dir="/tmp", ignore_cleanup_errors=True)
+        self.dir = self._tmp.name
         super().__init__(argv, name=f"{self.kind} guest", interactive=True, **options)
         self._ids = itertools.count(1)
         self.booted_in = 0.0
@@ -59,7 +59,7 @@ class Guest(Process):
 
     def __exit__(self, *exc):
         super().__exit__(*exc)
-        shutil.rmtree(self.dir, ignore_errors=True)
+        self._tmp.cleanup()
 
     def wait_ready(self, since=0):
         """Wait until it takes commands."""
