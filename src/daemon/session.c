@@ -46,7 +46,7 @@ struct vl_session {
 	uint64_t began_ns;
 	uint64_t retry_ns;
 	struct vl_timer again; /* accept or connect */
-	struct vl_log_limit connect_limit, accept_limit;
+	struct vl_log_limit connect_limit, accept_limit, session_limit;
 };
 
 static uint64_t op_features(void *dev)
@@ -182,10 +182,11 @@ static void sock_event(void *ctx, uint32_t events)
 	/* Closed already; without copies the kernel ended the watch then. */
 	vl_loop_remove(s->loop, s->sock_watch);
 	if (err == -ECONNRESET)
-		vl_log(VL_LOG_INFO, "vhost", "front-end disconnected");
+		vl_log_limited(&s->session_limit, VL_LOG_INFO, "vhost",
+			       "front-end disconnected");
 	else
-		vl_log(VL_LOG_WARNING, "vhost", "session ended: %s",
-		       strerror(-err));
+		vl_log_limited(&s->session_limit, VL_LOG_WARNING, "vhost",
+			       "session ended: %s", strerror(-err));
 	session_over(s);
 }
 
@@ -208,7 +209,8 @@ static int session_begin(struct vl_session *s, int fd)
 		s->sock_watch = -1;
 		return err;
 	}
-	vl_log(VL_LOG_INFO, "vhost", "front-end connected");
+	vl_log_limited(&s->session_limit, VL_LOG_INFO, "vhost",
+		       "front-end connected");
 	return 0;
 }
 
