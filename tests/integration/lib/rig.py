@@ -3,9 +3,9 @@
 import contextlib
 import os
 
-from .frames import frame, seq_of, udp4
-from .vhost_client import Driver, HostSide
-from .vltest import Netns, Virtlane, check, check_equal, need_tun, wait_for
+from frames import frame, seq_of, udp4
+from vhost_client import Driver, HostSide
+from vltest import Netns, Virtlane, check, check_equal, need_tun, wait_for
 
 
 def engines():
@@ -19,6 +19,15 @@ def each_engine(test):
     for engine in engines():
         print(f"engine {engine}", flush=True)
         test(engine)
+
+
+def wait_frame(host, match, limit=200):
+    """The first frame on the host side for which match(frame); None: none."""
+    for _ in range(limit):
+        got = host.get(3)
+        if got is None or match(got):
+            return got
+    return None
 
 
 class Rig:
@@ -99,16 +108,10 @@ class Rig:
         self.sequence += 1
         want = frame(self.sequence, 100)
         driver.send(want, pair=pair)
-        deadline = 200
-        while deadline:
-            got = self.host.get(3)
-            check(got is not None, f"a good frame on transmitq {pair} does not arrive")
-            got = got[10:] if self.vnet else got
-            if seq_of(got) == self.sequence:
-                check_equal(got, want, "the frame")
-                break
-            deadline -= 1
-        check(deadline, "other frames only")
+        skip = 10 if self.vnet else 0
+        got = wait_frame(self.host, lambda f: seq_of(f[skip:]) == self.sequence)
+        check(got, f"a good frame on transmitq {pair} does not arrive")
+        check_equal(got[skip:], want, "the frame")
         used = driver.tx[pair].wait(1)
         check(all(n == 0 for _, n in used), "used length of a transmit chain is not 0")
 
@@ -120,8 +123,10 @@ class Rig:
         self.sequence += 1
         port = 20000 + pair
         tag = self.sequence.to_bytes(8, "big")
-        driver.send(udp4(tag, port, 9, "10.0.0.1", "10.0.0.2"), pair=pair)
+        first = udp4(tag, port, 9, "10.0.0.1", "10.0.0.2")
+        driver.send(first, pair=pair)
         driver.tx[pair].wait(1)
+        check(wait_frame(self.host, lambda f: f.endswith(first)), "the flow's first frame is lost")
         driver.post(pair=pair, count=2)
         want = udp4(tag, 9, port, "10.0.0.2", "10.0.0.1")
         self.host.inject((bytes(10) if self.vnet else b"") + want)
@@ -130,6 +135,7 @@ class Rig:
             check(got is not None, f"a good frame on receiveq {pair} does not arrive")
             if got[driver.hdr_len:] == want:
                 return
+            driver.post(pair=pair)
         check(False, "other frames only")
 
     def alive(self, pairs=None, fds=True):

@@ -165,9 +165,10 @@ class Memory:
         return fmt.unpack_from(r.map, at)[0]
 
     def put(self, fmt, gpa, *values):
-        """One store for a 2, 4 or 8 byte value."""
+        """One store for a 2, 4 or 8 byte value: struct.pack_into() would
+        let the device see a 0 in between."""
         r, at = self.find(gpa)
-        fmt.pack_into(r.map, at, *values)
+        r.map[at:at + fmt.size] = fmt.pack(*values)
 
     def alloc(self, size, align=16):
         """Memory of the first region, zero, never given back."""
