@@ -183,5 +183,5 @@ int vl_msg_send(int sock, const struct vl_msg_header *header,
 	} while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return errno == EAGAIN ? -ENOBUFS : -errno;
-	return (size_t)n == sizeof(*header) + header->size ? 0 : -ENOBUFS;
+	return (size_t)n == sizeof(*header) + header->size ? 0 : -EIO;
 }

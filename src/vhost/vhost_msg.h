@@ -172,8 +172,8 @@ const char *vl_msg_read_error(int err);
 
 /*
  * Sends one message without descriptors. Never blocks, never raises SIGPIPE.
- * -ENOBUFS when the peer does not read and the socket is full; the stream may
- * hold a part of the message then and must not be used any more.
+ * -ENOBUFS when the peer does not read and the socket is full, nothing was sent
+ * then; -EIO when only a part could be sent: the stream is unusable.
  */
 int vl_msg_send(int sock, const struct vl_msg_header *header,
 		const void *payload);

@@ -639,6 +639,9 @@ void vl_vhost_config_changed(struct vl_vhost *vu)
 	    !(vu->protocol_features & BIT(VHOST_USER_PROTOCOL_F_CONFIG)))
 		return;
 	err = vl_msg_send(vu->backend_fd, &header, NULL);
+	/* Seen by vl_vhost_backend_input(), whose caller watches it. */
+	if (err == -EIO)
+		(void)shutdown(vu->backend_fd, SHUT_RDWR);
 	if (err)
 		vl_log_limited(&vu->limit, VL_LOG_WARNING, "vhost",
 			       "the front-end was not told of a configuration "
