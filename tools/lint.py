@@ -36,7 +36,7 @@ def cppcheck(root, build):
     return subprocess.run(
         ['cppcheck', '--enable=warning,performance,portability',
          '--inline-suppr', '--error-exitcode=1', '--quiet', f'-j{JOBS}',
-         '--std=c11', '--library=posix', '-D__GNUC__=12', '-D__linux__',
+         '--std=c11', '-D__GNUC__=12', '-D__linux__',
          '-D__BYTE_ORDER__=1', '-D__ORDER_LITTLE_ENDIAN__=1',
          '-DVL_VERSION="lint"', f'--cppcheck-build-dir={cache}',
          '-I', str(root / 'src'), str(root / 'src'), str(root / 'tools')],

@@ -69,6 +69,7 @@ write_line(enum vl_log_level level, const char *obj, const char *fmt,
 	char line[LINE_MAX_BYTES];
 	size_t room = sizeof(line) - 1, len; /* one byte for the newline */
 	int saved = errno;
+	ssize_t ignored;
 
 	len = stored(snprintf(line, room, "virtlane: %s: %s%s",
 			      vl_log_level_name(level), obj ? obj : "",
@@ -83,8 +84,8 @@ write_line(enum vl_log_level level, const char *obj, const char *fmt,
 	}
 	line[len++] = '\n';
 	/* Nobody is left to tell when standard error is gone. */
-	if (write(STDERR_FILENO, line, len) < 0)
-		len = 0;
+	ignored = write(STDERR_FILENO, line, len);
+	(void)ignored;
 	errno = saved;
 }
 

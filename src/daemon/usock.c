@@ -73,7 +73,7 @@ static int bind_path(int fd, const struct sockaddr_un *addr, mode_t umask_bits)
 int vl_usock_listen(struct vl_usock *s, const char *path, mode_t umask_bits)
 {
 	struct sockaddr_un addr;
-	struct stat st;
+	struct stat st = { 0 };
 	int err = address(path, &addr);
 
 	s->fd = -1;

@@ -45,7 +45,7 @@ int vl_value_size(const char *text, uint64_t *out)
 	if (*text == 'k' || *text == 'K')
 		unit = 1024;
 	else if (*text == 'M')
-		unit = 1024 * 1024;
+		unit = 1024ULL * 1024;
 	if (unit > 1)
 		text++;
 	if (*text || __builtin_mul_overflow(v, unit, &v) || v > INT32_MAX)
