@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#define VL_HIST_SUB	8u
+#define VL_HIST_SUB     8u
 #define VL_HIST_BUCKETS ((40u - 2u) * VL_HIST_SUB)
 
 struct vl_hist {

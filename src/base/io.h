@@ -80,9 +80,9 @@ void vl_io_file_remove(struct vl_io *io, int file);
 unsigned int vl_io_room(struct vl_io *io);
 
 /*
- * Queue one read or write on the file @file. With @linked the operations up
- * to and including the first one without it form a chain: when one fails, the
- * rest end with -ECANCELED and were not tried. Tags below 2^63. @iov must stay valid until
+ * Queue one read or write on the file @file. With @linked the next operation
+ * is linked to this one: when this one fails, it and all that are linked
+ * behind it end with -ECANCELED and were not tried. A submit ends the links. Tags below 2^63. @iov must stay valid until
  * vl_io_submit() returned, the memory it names until the event was reaped.
  * The caller checked vl_io_room().
  */

@@ -27,6 +27,7 @@
 struct uring_io {
 	struct vl_io io;
 	struct io_uring ring;
+	struct io_uring_sqe *linked; /* last one queued, if it has a link */
 	bool started;
 };
 
@@ -100,9 +101,19 @@ static unsigned int uring_room(struct vl_io *io)
 	return left > 2 * VL_IO_POLLS ? left - 2 * VL_IO_POLLS : 0;
 }
 
+/* Nothing but reads and writes takes part in a chain, and none is open-ended. */
+static void end_links(struct uring_io *u)
+{
+	if (u->linked)
+		u->linked->flags &= (uint8_t)~IOSQE_IO_LINK;
+	u->linked = NULL;
+}
+
 static void uring_submit(struct vl_io *io)
 {
 	struct uring_io *u = to_uring(io);
+
+	end_links(u);
 
 	if (!io_uring_sq_ready(&u->ring))
 		return;
@@ -126,7 +137,8 @@ static struct io_uring_sqe *get_sqe(struct uring_io *u)
 static void uring_rw(struct vl_io *io, int file, const struct iovec *iov,
 		     unsigned int n, unsigned int flags, uint64_t tag)
 {
-	struct io_uring_sqe *sqe = get_sqe(to_uring(io));
+	struct uring_io *u = to_uring(io);
+	struct io_uring_sqe *sqe = get_sqe(u);
 	bool write = flags & VL_IO_RW_WRITE;
 
 	if (vl_unlikely(!sqe)) {
@@ -142,8 +154,11 @@ static void uring_rw(struct vl_io *io, int file, const struct iovec *iov,
 		io_uring_prep_rw(write ? IORING_OP_WRITEV : IORING_OP_READV,
 				 sqe, file, iov, n, 0);
 	sqe->flags = IOSQE_FIXED_FILE;
-	if (flags & VL_IO_RW_LINKED)
+	u->linked = NULL;
+	if (flags & VL_IO_RW_LINKED) {
 		sqe->flags |= IOSQE_IO_LINK;
+		u->linked = sqe;
+	}
 	sqe->user_data = tag;
 }
 
@@ -156,8 +171,10 @@ static int uring_poll_arm(struct vl_io *io, unsigned int index)
 {
 	struct uring_io *u = to_uring(io);
 	struct vl_io_poll *p = &io->poll[index];
-	struct io_uring_sqe *sqe = get_sqe(u);
+	struct io_uring_sqe *sqe;
 
+	end_links(u);
+	sqe = get_sqe(u);
 	if (!sqe)
 		return -EBUSY;
 	if (p->multishot)
@@ -172,8 +189,10 @@ static void uring_poll_disarm(struct vl_io *io, unsigned int index,
 			      bool was_armed)
 {
 	struct uring_io *u = to_uring(io);
-	struct io_uring_sqe *sqe = was_armed ? get_sqe(u) : NULL;
+	struct io_uring_sqe *sqe;
 
+	end_links(u);
+	sqe = was_armed ? get_sqe(u) : NULL;
 	if (!sqe)
 		return;
 	io_uring_prep_poll_remove(sqe, poll_data(&io->poll[index], index));
@@ -189,6 +208,7 @@ static void uring_wait(struct vl_io *io, int64_t timeout_ns)
 	struct io_uring_cqe *cqe;
 	struct __kernel_timespec ts;
 
+	end_links(u);
 	if (io_uring_cq_ready(&u->ring))
 		timeout_ns = 0;
 	VL_STAT_INC(io->stats.syscalls);

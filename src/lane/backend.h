@@ -59,6 +59,14 @@ struct vl_backend_params {
 	uint32_t mtu; /* to set on an interface we create; 0: leave */
 };
 
+/* One transmission or one read: virtio header and frame. */
+struct vl_frame {
+	const struct iovec *iov; /* valid until the submit */
+	unsigned int n;
+	bool linked; /* see vl_io_writev() */
+	uint64_t tag;
+};
+
 struct vl_backend_ops {
 	const char *name; /* "tap" */
 	const char *help; /* one line of its parameters, for --help */
@@ -88,10 +96,10 @@ struct vl_backend_ops {
 			  struct vl_io *io);
 	/* Worker: queues one frame. Room was checked. */
 	void (*send)(struct vl_backend *b, unsigned int port, struct vl_io *io,
-		     const struct iovec *iov, unsigned int n, uint64_t tag);
+		     const struct vl_frame *frame);
 	/* Worker: queues a read of one frame; -EAGAIN when there is none. */
 	void (*recv)(struct vl_backend *b, unsigned int port, struct vl_io *io,
-		     const struct iovec *iov, unsigned int n, uint64_t tag);
+		     const struct vl_frame *frame);
 	/* Worker: arms a one-shot readiness event (EPOLLIN or EPOLLOUT). */
 	int (*poll)(struct vl_backend *b, unsigned int port, struct vl_io *io,
 		    uint32_t events, uint64_t tag);

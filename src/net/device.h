@@ -63,8 +63,9 @@ int vl_device_get_config(struct vl_device *dev, uint32_t offset, void *buf,
 int vl_device_set_mtu(struct vl_device *dev, uint64_t mtu);
 void vl_device_reset(struct vl_device *dev);
 
-/* The control queue was kicked: handles what is there. */
-void vl_device_ctrl_kick(struct vl_device *dev);
+/* The control queue was kicked: handles what is there, within a bound.
+ * Returns true when it must be called again without a kick. */
+bool vl_device_ctrl_kick(struct vl_device *dev);
 
 /* The backend's event descriptor is readable. */
 void vl_device_backend_event(struct vl_device *dev);

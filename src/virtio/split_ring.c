@@ -71,7 +71,7 @@ int vl_vq_start(struct vl_virtqueue *vq, const char *name,
 	vq->published = vq->used_idx;
 	vq->signalled_valid = false;
 	vq->pushed_since_start = false;
-	vq->notify_enabled = false;
+	vq->notify_enabled = true;
 	vq->hint.region = 0;
 	vq->losses_seen = vl_guest_mem_losses();
 	vl_write_once(&vq->in_flight, 0u);
@@ -276,6 +276,7 @@ static enum vl_vq_error walk(struct vl_virtqueue *vq, struct vl_chain *c,
 		if (vl_unlikely(left-- == 0))
 			return VL_VQ_LOOP;
 		table_load(vq, &t, i, &d);
+		c->descs += !indirect;
 		if (d.flags & VRING_DESC_F_INDIRECT) {
 			if (indirect || !vq->ring.indirect ||
 			    (d.flags & VRING_DESC_F_NEXT) ||
@@ -315,6 +316,7 @@ int vl_vq_pop(struct vl_virtqueue *vq, struct vl_chain *c)
 		vl_vq_break(vq, VL_VQ_BAD_HEAD);
 		return 0;
 	}
+	c->descs = 0;
 	c->n_readable = 0;
 	c->n_writable = 0;
 	c->len_readable = 0;

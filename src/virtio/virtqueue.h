@@ -53,7 +53,8 @@ struct vl_chain {
 	uint32_t n_writable;
 	uint64_t len_readable; /* bytes; below 4 GiB */
 	uint64_t len_writable;
-	uint16_t head; /* what push wants */
+	uint32_t descs; /* descriptors of the ring it occupies */
+	uint16_t head;  /* what push wants */
 };
 
 /* Why a chain or a queue was refused; each has a counter. */

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "backend/null.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/iov.h"
+#include "base/util.h"
+
+#define PORTS_MAX 64
+
+struct null_backend {
+	struct vl_backend base;
+	struct vl_null_hooks hooks;
+	/* The readiness of each port. Edge or not, a read of it is needed
+	 * before it is waited for again. */
+	int wake[PORTS_MAX];
+	/* A read found nothing: the reads linked behind it fail too, until
+	 * the port asks for readiness. */
+	bool empty[PORTS_MAX];
+};
+
+static struct null_backend *to_null(struct vl_backend *b)
+{
+	return vl_container_of(b, struct null_backend, base);
+}
+
+static void null_close(struct vl_backend *b)
+{
+	struct null_backend *n = to_null(b);
+
+	for (unsigned int i = 0; i < b->ports; i++)
+		if (n->wake[i] >= 0)
+			close(n->wake[i]);
+	free(n);
+}
+
+static int null_open(const struct vl_backend_params *params,
+		     struct vl_backend **out, char *err, size_t err_size)
+{
+	struct null_backend *n;
+
+	if (params->queue_pairs > PORTS_MAX) {
+		(void)snprintf(err, err_size, "at most %d queue pairs",
+			       PORTS_MAX);
+		return -EINVAL;
+	}
+	n = calloc(1, sizeof(*n));
+	if (!n)
+		return -ENOMEM;
+	n->base.ops = &vl_backend_null;
+	n->base.ports = params->queue_pairs;
+	n->base.link = VL_LINK_UP;
+	n->base.caps = (struct vl_backend_caps){
+		.csum = true,
+		.tso = true,
+		.tso_ecn = true,
+		.uso = true,
+	};
+	(void)snprintf(n->base.label, sizeof(n->base.label), "null");
+	for (unsigned int i = 0; i < n->base.ports; i++) {
+		n->wake[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		if (n->wake[i] < 0) {
+			int e = -errno;
+
+			n->base.ports = i;
+			null_close(&n->base);
+			(void)snprintf(err, err_size, "eventfd: %m");
+			return e;
+		}
+	}
+	*out = &n->base;
+	return 0;
+}
+
+static int null_set_offload(struct vl_backend *b, const struct vl_offload *o)
+{
+	(void)b;
+	(void)o;
+	return 0;
+}
+
+static int null_set_active(struct vl_backend *b, unsigned int port, bool active)
+{
+	(void)b;
+	(void)port;
+	(void)active;
+	return 0;
+}
+
+static int null_event_fd(const struct vl_backend *b)
+{
+	(void)b;
+	return -1;
+}
+
+static void null_event(struct vl_backend *b)
+{
+	(void)b;
+}
+
+static int null_port_start(struct vl_backend *b, unsigned int port,
+			   struct vl_io *io)
+{
+	(void)b;
+	(void)port;
+	(void)io;
+	return 0;
+}
+
+static void null_port_stop(struct vl_backend *b, unsigned int port,
+			   struct vl_io *io)
+{
+	(void)b;
+	(void)port;
+	(void)io;
+}
+
+static void null_send(struct vl_backend *b, unsigned int port, struct vl_io *io,
+		      const struct vl_frame *f)
+{
+	const struct vl_null_hooks *h = &to_null(b)->hooks;
+
+	vl_io_post(io,
+		   h->send ? h->send(h->ctx, port, f->iov, f->n)
+			   : (int)vl_iov_len(f->iov, f->n),
+		   f->tag);
+}
+
+static void null_recv(struct vl_backend *b, unsigned int port, struct vl_io *io,
+		      const struct vl_frame *f)
+{
+	struct null_backend *n = to_null(b);
+	const struct vl_null_hooks *h = &n->hooks;
+	size_t room = vl_iov_len(f->iov, f->n);
+	int res;
+
+	if (n->empty[port])
+		res = -ECANCELED;
+	else
+		res = h->recv ? h->recv(h->ctx, port, f->iov, f->n) : -EAGAIN;
+	n->empty[port] |= f->linked && res == -EAGAIN;
+	vl_io_post(io, res > 0 && (size_t)res > room ? (int)room : res, f->tag);
+}
+
+static int null_poll(struct vl_backend *b, unsigned int port, struct vl_io *io,
+		     uint32_t events, uint64_t tag)
+{
+	struct null_backend *n = to_null(b);
+	uint64_t count;
+
+	if (events & EPOLLOUT) {
+		vl_io_post(io, EPOLLOUT, tag);
+		return 0;
+	}
+	n->empty[port] = false;
+	/* Frames that came since the last -EAGAIN left the count at nonzero:
+	 * then there is no need to wait. */
+	if (read(n->wake[port], &count, sizeof(count)) == sizeof(count)) {
+		vl_io_post(io, EPOLLIN, tag);
+		return 0;
+	}
+	return vl_io_poll(io, n->wake[port], events, false, tag);
+}
+
+static void null_poll_cancel(struct vl_backend *b, unsigned int port,
+			     struct vl_io *io, uint64_t tag)
+{
+	vl_io_poll_cancel(io, to_null(b)->wake[port], tag);
+}
+
+void vl_null_set_hooks(struct vl_backend *b, const struct vl_null_hooks *hooks)
+{
+	to_null(b)->hooks = hooks ? *hooks : (struct vl_null_hooks){ 0 };
+}
+
+void vl_null_wake(struct vl_backend *b, unsigned int port)
+{
+	const uint64_t one = 1;
+
+	/* EAGAIN: the count is far from zero, which is all that matters. */
+	if (write(to_null(b)->wake[port], &one, sizeof(one)) < 0)
+		return;
+}
+
+const struct vl_backend_ops vl_backend_null = {
+	.name = "null",
+	.help = "null: takes every packet and drops it, receives none",
+	.open = null_open,
+	.close = null_close,
+	.set_offload = null_set_offload,
+	.set_active = null_set_active,
+	.event_fd = null_event_fd,
+	.event = null_event,
+	.port_start = null_port_start,
+	.port_stop = null_port_stop,
+	.send = null_send,
+	.recv = null_recv,
+	.poll = null_poll,
+	.poll_cancel = null_poll_cancel,
+};

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The null backend: takes every frame, and receives those that a test gives
+ * it. For tests, fuzzing, and to measure the device alone.
+ */
+#ifndef VL_BACKEND_NULL_H
+#define VL_BACKEND_NULL_H
+
+#include <sys/types.h>
+
+#include "lane/backend.h"
+
+extern const struct vl_backend_ops vl_backend_null;
+
+/*
+ * What a test may plug in; called on the worker thread of the port.
+ *
+ * send: a frame with its virtio header. Returns bytes taken or -errno, what
+ *       the kernel would have answered.
+ * recv: fills @iov with one frame, header first. Returns its whole length
+ *       (may exceed the room: the rest is lost, as with a tap) or -EAGAIN.
+ */
+struct vl_null_hooks {
+	int (*send)(void *ctx, unsigned int port, const struct iovec *iov,
+		    unsigned int n);
+	int (*recv)(void *ctx, unsigned int port, const struct iovec *iov,
+		    unsigned int n);
+	void *ctx;
+};
+
+/* Sets the hooks (NULL: none). Before the device is made over @b. */
+void vl_null_set_hooks(struct vl_backend *b, const struct vl_null_hooks *hooks);
+
+/*
+ * recv has frames again after it answered -EAGAIN: wakes the port. Any
+ * thread.
+ */
+void vl_null_wake(struct vl_backend *b, unsigned int port);
+
+#endif

@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The tap backend.
+ *
+ * One queue descriptor per port, non-blocking, with the virtio-net header in
+ * front of each frame (IFF_VNET_HDR), whose length follows the guest's so
+ * that frames are read straight into guest buffers. Offloads, header length
+ * and send buffer are properties of the whole device and are set through
+ * queue 0, which always stays attached; the other queues are detached
+ * (TUNSETQUEUE) while their queue pair is not in use, or the kernel would
+ * steer frames to them that nobody reads.
+ */
+#include "backend/tap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/if.h>
+#include <linux/if_tun.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backend/link.h"
+#include "base/log.h"
+#include "base/util.h"
+
+#define PORTS_MAX 64
+#define TUN_PATH  "/dev/net/tun"
+
+/* Since Linux 6.2; Debian 12's headers are older. */
+#ifndef TUN_F_USO4
+#define TUN_F_USO4 0x20
+#define TUN_F_USO6 0x40
+#endif
+
+#define TUN_TSO (TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6)
+
+struct tap {
+	struct vl_backend base;
+	char ifname[IFNAMSIZ];
+	int fd[PORTS_MAX];
+	int file[PORTS_MAX]; /* number in the port's vl_io */
+	bool multi_queue;
+	int sndbuf;
+	struct vl_link_monitor *monitor; /* NULL: the link cannot be seen */
+};
+
+static struct tap *to_tap(struct vl_backend *b)
+{
+	return vl_container_of(b, struct tap, base);
+}
+
+static int fail(char *err, size_t err_size, int code, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+static int fail(char *err, size_t err_size, int code, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(err, err_size, fmt, ap);
+	va_end(ap);
+	return code;
+}
+
+static void tap_close(struct vl_backend *b)
+{
+	struct tap *t = to_tap(b);
+
+	vl_link_close(t->monitor);
+	for (unsigned int i = 0; i < b->ports; i++)
+		close(t->fd[i]);
+	free(t);
+}
+
+/* A sentence for a TUNSETIFF that failed with @code. */
+static int explain_setiff(char *err, size_t size, const char *ifname,
+			  unsigned int queues, int code)
+{
+	const char *mq = queues > 1 ? " multi_queue" : "";
+
+	switch (-code) {
+	case EPERM:
+		return fail(err, size, code,
+			    "%s: not permitted: create it first with \"ip "
+			    "tuntap add dev %s mode tap user USER%s\", or give "
+			    "virtlane CAP_NET_ADMIN",
+			    ifname, ifname, mq);
+	case EBUSY:
+		return fail(err, size, code,
+			    "%s: in use: another program has it open; end "
+			    "that program or name another tap",
+			    ifname);
+	case EINVAL:
+		return fail(
+			err, size, code,
+			"%s: exists, but is not a tap of the kind needed: "
+			"create it with \"ip tuntap add dev %s mode tap%s\"",
+			ifname, ifname, mq);
+	default:
+		return fail(err, size, code, "%s: cannot open: %s", ifname,
+			    strerror(-code));
+	}
+}
+
+static void name_ifreq(struct ifreq *ifr, const char *ifname)
+{
+	(void)snprintf(ifr->ifr_name, sizeof(ifr->ifr_name), "%.*s",
+		       IFNAMSIZ - 1, ifname);
+}
+
+static int open_queue(const char *ifname, short flags)
+{
+	struct ifreq ifr = { .ifr_flags = flags };
+	int fd = open(TUN_PATH, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	name_ifreq(&ifr, ifname);
+	if (ioctl(fd, TUNSETIFF, &ifr) < 0) {
+		int code = -errno;
+
+		close(fd);
+		return code;
+	}
+	return fd;
+}
+
+/* Brings an interface up that we just made; nobody else may do it for us. */
+static void configure_new(const struct tap *t, uint32_t mtu)
+{
+	struct ifreq ifr = { 0 };
+	int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (s < 0)
+		return;
+	name_ifreq(&ifr, t->ifname);
+	ifr.ifr_mtu = (int)mtu;
+	if (mtu && ioctl(s, SIOCSIFMTU, &ifr) < 0)
+		vl_log(VL_LOG_WARNING, t->ifname, "cannot set MTU %u: %s", mtu,
+		       strerror(errno));
+	if (ioctl(s, SIOCGIFFLAGS, &ifr) == 0) {
+		ifr.ifr_flags |= IFF_UP;
+		if (ioctl(s, SIOCSIFFLAGS, &ifr) < 0)
+			vl_log(VL_LOG_WARNING, t->ifname,
+			       "created, but cannot be set up: %s",
+			       strerror(errno));
+	}
+	close(s);
+}
+
+static bool interface_exists(const char *ifname)
+{
+	struct ifreq ifr = { 0 };
+	int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool exists;
+
+	if (s < 0)
+		return true;
+	name_ifreq(&ifr, ifname);
+	exists = ioctl(s, SIOCGIFINDEX, &ifr) == 0;
+	close(s);
+	return exists;
+}
+
+static int open_by_name(struct tap *t, const struct vl_backend_params *p,
+			char *err, size_t size)
+{
+	const short base = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR;
+	bool existed;
+
+	if (!p->name[0] || strlen(p->name) >= IFNAMSIZ)
+		return fail(err, size, -EINVAL,
+			    "name=%s: an interface name has 1 to %d "
+			    "characters",
+			    p->name, IFNAMSIZ - 1);
+	(void)snprintf(t->ifname, sizeof(t->ifname), "%s", p->name);
+	existed = interface_exists(t->ifname);
+	t->multi_queue = p->queue_pairs > 1;
+	for (unsigned int i = 0; i < p->queue_pairs; i++) {
+		int fd = open_queue(t->ifname, t->multi_queue
+						       ? base | IFF_MULTI_QUEUE
+						       : base);
+
+		/* A multi-queue tap serves one queue as well. */
+		if (fd == -EINVAL && p->queue_pairs == 1) {
+			t->multi_queue = true;
+			fd = open_queue(t->ifname, base | IFF_MULTI_QUEUE);
+		}
+		if (fd == -ENOENT || fd == -EACCES)
+			return fail(err, size, fd,
+				    TUN_PATH ": %s: load the tun module, or "
+					     "give this user access to it",
+				    strerror(-fd));
+		if (fd < 0)
+			return explain_setiff(err, size, t->ifname,
+					      p->queue_pairs, fd);
+		t->fd[t->base.ports++] = fd;
+	}
+	if (!existed)
+		configure_new(t, p->mtu);
+	return 0;
+}
+
+static int adopt_fd(struct tap *t, int fd, char *err, size_t size)
+{
+	struct ifreq ifr = { 0 };
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags < 0 || ioctl(fd, TUNGETIFF, &ifr) < 0)
+		return fail(
+			err, size, -EBADF,
+			"fds: %d is not an open tap descriptor: open " TUN_PATH
+			" and call TUNSETIFF before starting "
+			"virtlane",
+			fd);
+	if ((ifr.ifr_flags & (IFF_TAP | IFF_NO_PI | IFF_VNET_HDR)) !=
+	    (IFF_TAP | IFF_NO_PI | IFF_VNET_HDR))
+		return fail(err, size, -EINVAL,
+			    "fds: %d (%.15s) must be opened with IFF_TAP, "
+			    "IFF_NO_PI and IFF_VNET_HDR",
+			    fd, ifr.ifr_name);
+	if (t->base.ports && strncmp(t->ifname, ifr.ifr_name, IFNAMSIZ) != 0)
+		return fail(err, size, -EINVAL,
+			    "fds: %d belongs to %.15s, the one before to %s: "
+			    "all must be queues of one tap",
+			    fd, ifr.ifr_name, t->ifname);
+	(void)memcpy(t->ifname, ifr.ifr_name, IFNAMSIZ - 1);
+	t->multi_queue = ifr.ifr_flags & IFF_MULTI_QUEUE;
+	/* A blocking queue would block the worker for ever. */
+	if (fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ||
+	    fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
+		return fail(err, size, -errno, "fds: %d: %s", fd,
+			    strerror(errno));
+	t->fd[t->base.ports++] = fd;
+	return 0;
+}
+
+static int open_by_fds(struct tap *t, const struct vl_backend_params *p,
+		       char *err, size_t size)
+{
+	const char *s = p->fds;
+	int code;
+
+	while (*s) {
+		char *end;
+		long fd = strtol(s, &end, 10);
+
+		if (end == s || fd < 0 || fd > INT_MAX || (*end && *end != ':'))
+			return fail(err, size, -EINVAL,
+				    "fds=%s: give descriptor numbers with "
+				    "colons between them, as in fds=7:8",
+				    p->fds);
+		if (t->base.ports == p->queue_pairs) {
+			t->base.ports++;
+			break;
+		}
+		code = adopt_fd(t, (int)fd, err, size);
+		if (code)
+			return code;
+		s = *end ? end + 1 : end;
+	}
+	if (t->base.ports == p->queue_pairs)
+		return 0;
+	if (t->base.ports > p->queue_pairs)
+		t->base.ports = p->queue_pairs;
+	return fail(err, size, -EINVAL,
+		    "fds=%s: one descriptor is needed for each of the %u "
+		    "queue pairs (--queue-pairs)",
+		    p->fds, p->queue_pairs);
+}
+
+/* What this kernel's taps can do is found by asking for it. */
+static void probe_caps(struct tap *t)
+{
+	struct vl_backend_caps *c = &t->base.caps;
+	int fd = t->fd[0];
+
+	c->csum = ioctl(fd, TUNSETOFFLOAD, (unsigned long)TUN_F_CSUM) == 0;
+	c->tso = ioctl(fd, TUNSETOFFLOAD, (unsigned long)TUN_TSO) == 0;
+	c->tso_ecn = ioctl(fd, TUNSETOFFLOAD,
+			   (unsigned long)(TUN_TSO | TUN_F_TSO_ECN)) == 0;
+	c->uso = ioctl(fd, TUNSETOFFLOAD,
+		       (unsigned long)(TUN_TSO | TUN_F_USO4 | TUN_F_USO6)) == 0;
+	(void)ioctl(fd, TUNSETOFFLOAD, 0UL);
+}
+
+static int set_sndbuf(struct tap *t, const struct vl_backend_params *p,
+		      char *err, size_t size)
+{
+	int value = INT_MAX;
+
+	if (p->sndbuf && p->sndbuf < INT_MAX)
+		value = (int)p->sndbuf;
+	/* Whoever opened the queues may have chosen a size already. */
+	if ((p->sndbuf || !p->fds) && ioctl(t->fd[0], TUNSETSNDBUF, &value) < 0)
+		return fail(err, size, -errno, "%s: sndbuf=%d: %s", t->ifname,
+			    value, strerror(errno));
+	if (ioctl(t->fd[0], TUNGETSNDBUF, &t->sndbuf) < 0)
+		t->sndbuf = value;
+	t->base.limited = t->sndbuf < INT_MAX;
+	return 0;
+}
+
+static int tap_open(const struct vl_backend_params *params,
+		    struct vl_backend **out, char *err, size_t size)
+{
+	struct tap *t;
+	int code;
+
+	if (!params->name == !params->fds)
+		return fail(err, size, -EINVAL,
+			    "tap: give either name=INTERFACE or fds=A:B");
+	if (params->queue_pairs > PORTS_MAX)
+		return fail(err, size, -EINVAL, "tap: at most %d queue pairs",
+			    PORTS_MAX);
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return fail(err, size, -ENOMEM, "tap: no memory");
+	t->base.ops = &vl_backend_tap;
+	t->base.link = VL_LINK_UNKNOWN;
+
+	code = params->fds ? open_by_fds(t, params, err, size)
+			   : open_by_name(t, params, err, size);
+	if (!code)
+		code = set_sndbuf(t, params, err, size);
+	if (code) {
+		tap_close(&t->base);
+		return code;
+	}
+	(void)snprintf(t->base.label, sizeof(t->base.label), "%s", t->ifname);
+	probe_caps(t);
+	code = vl_link_open(t->fd[0], t->ifname, &t->monitor);
+	if (code)
+		vl_log(VL_LOG_WARNING, t->ifname,
+		       "its link state cannot be seen (%s) and counts as up",
+		       strerror(-code));
+	else
+		vl_link_update(t->monitor, &t->base.link, &t->base.mtu);
+	*out = &t->base;
+	return 0;
+}
+
+static int tap_set_offload(struct vl_backend *b, const struct vl_offload *o)
+{
+	struct tap *t = to_tap(b);
+	unsigned int flags = 0;
+	int hdr_len = (int)o->hdr_len;
+
+	if (o->csum)
+		flags |= TUN_F_CSUM;
+	if (o->csum && o->tso4)
+		flags |= TUN_F_TSO4;
+	if (o->csum && o->tso6)
+		flags |= TUN_F_TSO6;
+	if (o->csum && o->ecn && (o->tso4 || o->tso6))
+		flags |= TUN_F_TSO_ECN;
+	/* The kernel takes both or none. */
+	if (o->csum && o->uso4 && o->uso6)
+		flags |= TUN_F_USO4 | TUN_F_USO6;
+	if (ioctl(t->fd[0], TUNSETOFFLOAD, (unsigned long)flags) < 0 ||
+	    ioctl(t->fd[0], TUNSETVNETHDRSZ, &hdr_len) < 0)
+		return -errno;
+	return 0;
+}
+
+static int tap_set_active(struct vl_backend *b, unsigned int port, bool active)
+{
+	struct tap *t = to_tap(b);
+	struct ifreq ifr = {
+		.ifr_flags = active ? IFF_ATTACH_QUEUE : IFF_DETACH_QUEUE,
+	};
+
+	if (port == 0 || !t->multi_queue)
+		return 0;
+	if (ioctl(t->fd[port], TUNSETQUEUE, &ifr) < 0 && errno != EINVAL)
+		return -errno; /* EINVAL: it is so already */
+	if (active && ioctl(t->fd[port], TUNSETSNDBUF, &t->sndbuf) < 0)
+		return -errno;
+	return 0;
+}
+
+static int tap_event_fd(const struct vl_backend *b)
+{
+	const struct tap *t = (const struct tap *)(const void *)b;
+
+	return t->monitor ? vl_link_fd(t->monitor) : -1;
+}
+
+static void tap_event(struct vl_backend *b)
+{
+	struct tap *t = to_tap(b);
+
+	if (t->monitor)
+		vl_link_update(t->monitor, &b->link, &b->mtu);
+}
+
+static int tap_port_start(struct vl_backend *b, unsigned int port,
+			  struct vl_io *io)
+{
+	struct tap *t = to_tap(b);
+
+	t->file[port] = vl_io_file_add(io, t->fd[port]);
+	return t->file[port] < 0 ? t->file[port] : 0;
+}
+
+static void tap_port_stop(struct vl_backend *b, unsigned int port,
+			  struct vl_io *io)
+{
+	vl_io_file_remove(io, to_tap(b)->file[port]);
+}
+
+static void tap_send(struct vl_backend *b, unsigned int port, struct vl_io *io,
+		     const struct vl_frame *f)
+{
+	vl_io_writev(io, to_tap(b)->file[port], f->iov, f->n, f->linked,
+		     f->tag);
+}
+
+static void tap_recv(struct vl_backend *b, unsigned int port, struct vl_io *io,
+		     const struct vl_frame *f)
+{
+	vl_io_readv(io, to_tap(b)->file[port], f->iov, f->n, f->linked, f->tag);
+}
+
+static int tap_poll(struct vl_backend *b, unsigned int port, struct vl_io *io,
+		    uint32_t events, uint64_t tag)
+{
+	return vl_io_poll(io, to_tap(b)->fd[port], events, false, tag);
+}
+
+static void tap_poll_cancel(struct vl_backend *b, unsigned int port,
+			    struct vl_io *io, uint64_t tag)
+{
+	vl_io_poll_cancel(io, to_tap(b)->fd[port], tag);
+}
+
+const struct vl_backend_ops vl_backend_tap = {
+	.name = "tap",
+	.help = "tap,name=INTERFACE|fds=A:B...[,sndbuf=BYTES]: a Linux tap "
+		"device",
+	.open = tap_open,
+	.close = tap_close,
+	.set_offload = tap_set_offload,
+	.set_active = tap_set_active,
+	.event_fd = tap_event_fd,
+	.event = tap_event,
+	.port_start = tap_port_start,
+	.port_stop = tap_port_stop,
+	.send = tap_send,
+	.recv = tap_recv,
+	.poll = tap_poll,
+	.poll_cancel = tap_poll_cancel,
+};

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lane/lane.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+
+int vl_lane_start(struct vl_lane *lane, struct vl_backend *backend,
+		  unsigned int port, struct vl_io *io)
+{
+	lane->backend = backend;
+	lane->port = port;
+	lane->io = io;
+	return backend->ops->port_start(backend, port, io);
+}
+
+static void cancel_polls(struct vl_lane *lane)
+{
+	const struct vl_backend_ops *ops = lane->backend->ops;
+
+	ops->poll_cancel(lane->backend, lane->port, lane->io, lane->tag_in);
+	ops->poll_cancel(lane->backend, lane->port, lane->io, lane->tag_out);
+	lane->full = false;
+	lane->empty = false;
+}
+
+void vl_lane_stop(struct vl_lane *lane)
+{
+	cancel_polls(lane);
+	lane->backend->ops->port_stop(lane->backend, lane->port, lane->io);
+}
+
+int vl_lane_set_active(struct vl_lane *lane, bool active)
+{
+	int err;
+
+	if (lane->active == active)
+		return 0;
+	cancel_polls(lane);
+	err = lane->backend->ops->set_active(lane->backend, lane->port, active);
+	if (!err)
+		lane->active = active;
+	return err;
+}
+
+void vl_lane_send(struct vl_lane *lane, const struct iovec *iov, unsigned int n,
+		  uint64_t tag)
+{
+	if (!lane->active) {
+		vl_io_post(lane->io, -ENXIO, tag);
+		return;
+	}
+	lane->backend->ops->send(
+		lane->backend, lane->port, lane->io,
+		&(struct vl_frame){
+			.iov = iov,
+			.n = n,
+			.linked = lane->link_sends || lane->backend->limited,
+			.tag = tag,
+		});
+}
+
+void vl_lane_recv(struct vl_lane *lane, const struct iovec *iov, unsigned int n,
+		  uint64_t tag)
+{
+	lane->backend->ops->recv(lane->backend, lane->port, lane->io,
+				 &(struct vl_frame){
+					 .iov = iov,
+					 .n = n,
+					 .linked = true,
+					 .tag = tag,
+				 });
+}
+
+void vl_lane_set_full(struct vl_lane *lane)
+{
+	lane->full = true;
+	if (lane->backend->ops->poll(lane->backend, lane->port, lane->io,
+				     EPOLLOUT, lane->tag_out))
+		lane->full = false;
+}
+
+void vl_lane_set_empty(struct vl_lane *lane)
+{
+	lane->empty = true;
+	if (lane->backend->ops->poll(lane->backend, lane->port, lane->io,
+				     EPOLLIN, lane->tag_in))
+		lane->gone = true;
+}
+
+void vl_lane_forget_recv(struct vl_lane *lane)
+{
+	if (!lane->empty)
+		return;
+	lane->backend->ops->poll_cancel(lane->backend, lane->port, lane->io,
+					lane->tag_in);
+	lane->empty = false;
+}
+
+void vl_lane_ready(struct vl_lane *lane, uint64_t tag)
+{
+	if (tag == lane->tag_in)
+		lane->empty = false;
+	else
+		lane->full = false;
+}

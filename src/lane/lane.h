@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A lane: one independent way out, with its own send-buffer accounting in the
+ * kernel, and the way in that belongs to it. A queue pair has one lane, the
+ * port of the same number of its backend.
+ *
+ * Worker thread of the queue pair only, except where said.
+ */
+#ifndef VL_LANE_LANE_H
+#define VL_LANE_LANE_H
+
+#include "lane/backend.h"
+
+struct vl_lane {
+	struct vl_backend *backend;
+	unsigned int port;
+	struct vl_io *io;
+	uint64_t tag_in, tag_out; /* of readiness events */
+
+	bool active; /* attached to the host network */
+	bool full;   /* refused a packet; waits for tag_out */
+	bool empty;  /* had nothing to read; waits for tag_in */
+	bool gone;   /* the host interface was deleted */
+	/* A packet was refused although the backend said it never would:
+	 * sends are linked from then on, so that order holds. */
+	bool link_sends;
+};
+
+/* Binds @lane to port @port of @backend. Returns 0 or -errno. */
+int vl_lane_start(struct vl_lane *lane, struct vl_backend *backend,
+		  unsigned int port, struct vl_io *io);
+void vl_lane_stop(struct vl_lane *lane);
+
+/*
+ * Attaches the lane to the host network or detaches it; a detached one gets
+ * no frames and what is sent through it is dropped as VL_IO_GONE. Returns 0
+ * or -errno.
+ */
+int vl_lane_set_active(struct vl_lane *lane, bool active);
+
+/* Queues one frame with its virtio header; the caller checked vl_io_room(). */
+void vl_lane_send(struct vl_lane *lane, const struct iovec *iov, unsigned int n,
+		  uint64_t tag);
+
+/* Queues the read of one frame; the reads of one submit are linked, so that
+ * the first that finds nothing ends them. */
+void vl_lane_recv(struct vl_lane *lane, const struct iovec *iov, unsigned int n,
+		  uint64_t tag);
+
+/* May this lane take packets / have some? */
+static inline bool vl_lane_can_send(const struct vl_lane *lane)
+{
+	return !lane->full;
+}
+
+static inline bool vl_lane_can_recv(const struct vl_lane *lane)
+{
+	return lane->active && !lane->empty && !lane->gone;
+}
+
+/* A send found the lane full, a read found it empty: asks for readiness. */
+void vl_lane_set_full(struct vl_lane *lane);
+void vl_lane_set_empty(struct vl_lane *lane);
+
+/* No packet to read is wanted any more: the readiness event is cancelled. */
+void vl_lane_forget_recv(struct vl_lane *lane);
+
+/* The readiness event @tag (tag_in or tag_out) came. */
+void vl_lane_ready(struct vl_lane *lane, uint64_t tag);
+
+#endif
