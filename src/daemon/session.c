@@ -46,6 +46,7 @@ struct vl_session {
 	uint64_t began_ns;
 	uint64_t retry_ns;
 	struct vl_timer again; /* accept or connect */
+	struct vl_timer ctrl_again;
 	struct vl_log_limit connect_limit, accept_limit, session_limit;
 };
 
@@ -390,12 +391,19 @@ void vl_session_config_changed(void *session)
 		vl_vhost_config_changed(s->vhost);
 }
 
-static void ctrl_event(void *ctx, uint32_t events)
+static void ctrl_run(void *ctx)
 {
 	struct vl_session *s = ctx;
 
+	/* A driver that keeps the queue full gets its turn among others. */
+	if (vl_device_ctrl_kick(s->dev))
+		vl_loop_timer(s->loop, &s->ctrl_again, 0);
+}
+
+static void ctrl_event(void *ctx, uint32_t events)
+{
 	(void)events;
-	vl_device_ctrl_kick(s->dev);
+	ctrl_run(ctx);
 }
 
 void vl_session_ctrl_watch(void *session, int kick_fd)
@@ -406,8 +414,12 @@ void vl_session_ctrl_watch(void *session, int kick_fd)
 	if (s->ctrl_watch >= 0)
 		vl_loop_remove(s->loop, s->ctrl_watch);
 	s->ctrl_watch = -1;
+	vl_loop_timer_stop(s->loop, &s->ctrl_again);
 	if (kick_fd < 0)
 		return;
+	/* Commands may be there already, and their kick gone. */
+	s->ctrl_again = (struct vl_timer){ .fn = ctrl_run, .ctx = s };
+	vl_loop_timer(s->loop, &s->ctrl_again, 0);
 	err = vl_loop_add(s->loop, kick_fd, EPOLLIN | EPOLLET, ctrl_event, s);
 	if (err)
 		vl_log(VL_LOG_WARNING, "ctrl",
