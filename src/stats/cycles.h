@@ -12,8 +12,8 @@
 #include <time.h>
 
 struct vl_cycles {
-	int perf_fd;	/* -1: no hardware counter */
-	clockid_t cpu;	/* CPU clock of the thread */
+	int perf_fd;   /* -1: no hardware counter */
+	clockid_t cpu; /* CPU clock of the thread */
 };
 
 /* Starts counting the calling thread, user and kernel side. Always works;

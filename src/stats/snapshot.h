@@ -18,7 +18,7 @@
 struct vl_queue_snapshot {
 	bool running;
 	bool broken;
-	uint32_t size;	  /* descriptors, 0 while it was never started */
+	uint32_t size;    /* descriptors, 0 while it was never started */
 	uint32_t pending; /* chains taken and not handed back yet */
 	uint64_t notifications_sent;
 	uint64_t notifications_suppressed;
@@ -35,19 +35,19 @@ struct vl_pair_snapshot {
 	uint64_t cpu_ns;   /* CPU time of the worker */
 	uint64_t cycles;   /* of the worker, see vl_snapshot.cycles_source */
 	uint64_t syscalls; /* made by the worker */
-	uint64_t waits;	   /* times the worker slept */
+	uint64_t waits;    /* times the worker slept */
 };
 
 struct vl_snapshot {
 	uint64_t uptime_ns;
-	char backend[64];     /* "tap tap0" */
-	const char *link;     /* "up", "down", "gone", "unknown" */
-	const char *engine;   /* "uring", "sync" */
+	char backend[64];          /* "tap tap0" */
+	const char *link;          /* "up", "down", "gone", "unknown" */
+	const char *engine;        /* "uring", "sync" */
 	const char *cycles_source; /* "perf_event" or "cpu-time*tsc" */
 	char mac[18];
 	uint32_t mtu; /* 0: none set */
 	bool connected;
-	uint64_t features;	    /* negotiated */
+	uint64_t features;          /* negotiated */
 	uint64_t protocol_features; /* negotiated */
 	uint64_t sessions;
 	uint64_t messages;

@@ -53,7 +53,7 @@ struct vl_vhost_ops {
 
 struct vl_vhost_config {
 	unsigned int queue_pairs; /* what GET_QUEUE_NUM answers */
-	unsigned int vrings;	  /* 2 * queue_pairs + 1 with a control queue */
+	unsigned int vrings;      /* 2 * queue_pairs + 1 with a control queue */
 };
 
 int vl_vhost_new(const struct vl_vhost_config *config,
@@ -97,9 +97,9 @@ struct vl_vhost_state {
 	bool connected;
 	uint64_t protocol_features; /* negotiated */
 	unsigned int rings_running;
-	uint64_t sessions;	    /* since start */
-	uint64_t messages;	    /* since start */
-	uint64_t protocol_errors;   /* since start */
+	uint64_t sessions;        /* since start */
+	uint64_t messages;        /* since start */
+	uint64_t protocol_errors; /* since start */
 };
 void vl_vhost_state(const struct vl_vhost *vu, struct vl_vhost_state *out);
 
