@@ -133,6 +133,7 @@ static void dev_err(void *dev, unsigned int index, int fd)
 static int dev_get_config(void *dev, uint32_t offset, void *buf, uint32_t len)
 {
 	(void)dev;
+	assert_true(len <= VL_MSG_CONFIG_MAX);
 	if (offset > 12 || len > 12 - offset)
 		return -EINVAL;
 	for (uint32_t i = 0; i < len; i++)
