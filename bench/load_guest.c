@@ -340,6 +340,10 @@ unsigned int load_rx_reap(struct load_queue *q, const struct load_shape *s,
 
 		n = take_chain(q, 0, &full, e);
 		chains++;
+		if (n == 0) {
+			e->empty++;
+			continue;
+		}
 		if (!pull(n, (uint8_t *)&hdr, s->hdr_len, &skip)) {
 			l->changed++;
 			continue;

@@ -45,6 +45,7 @@ struct load_errors {
 	uint64_t canary; /* bytes behind a buffer were written */
 	uint64_t used;   /* used entries that name no chain, wrong lengths */
 	uint64_t num_buffers;
+	uint64_t empty; /* receive buffers handed back with nothing in them */
 };
 
 int load_queue_init(struct load_queue *q, struct rd_mem *rings,

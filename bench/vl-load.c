@@ -488,12 +488,13 @@ static int report(struct load *l)
 	       (unsigned long long)(l->tx.reordered + l->rx.reordered),
 	       (unsigned long long)(l->tx.changed + l->rx.changed));
 	printf("canaries %llu used-entries %llu num-buffers %llu bases %llu "
-	       "missed-calls %llu broken-rings %llu restarts %llu\n",
+	       "missed-calls %llu broken-rings %llu empty %llu restarts "
+	       "%llu\n",
 	       (unsigned long long)e->canary, (unsigned long long)e->used,
 	       (unsigned long long)e->num_buffers,
 	       (unsigned long long)l->bad_base,
 	       (unsigned long long)l->missed_calls, (unsigned long long)broken,
-	       (unsigned long long)l->restarts);
+	       (unsigned long long)e->empty, (unsigned long long)l->restarts);
 	if (l->stalled)
 		printf("stalled: nothing moved for %llu s\n",
 		       (unsigned long long)(STALL_NS / VL_NS_PER_SEC));

@@ -181,7 +181,8 @@ static void polls_are_not_linked(void **state)
 static void batch_is_one_call_of_io_uring(void **state)
 {
 	enum vl_io_engine engine = *(enum vl_io_engine *)*state;
-	struct iovec w = { "x", 1 };
+	char x = 'x';
+	struct iovec w = { &x, 1 };
 	struct vl_io_event ev[32];
 	uint64_t before = vl_io_stats(io)->syscalls;
 
@@ -195,7 +196,8 @@ static void batch_is_one_call_of_io_uring(void **state)
 
 static void room_is_what_fits(void **state)
 {
-	struct iovec w = { "x", 1 };
+	char x = 'x';
+	struct iovec w = { &x, 1 };
 	struct vl_io_event ev[4 * OPS];
 	unsigned int n = 0;
 
