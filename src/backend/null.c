@@ -19,8 +19,8 @@ struct null_backend {
 	/* The readiness of each port. Edge or not, a read of it is needed
 	 * before it is waited for again. */
 	int wake[PORTS_MAX];
-	/* A read found nothing: the reads linked behind it fail too, until
-	 * the port asks for readiness. */
+	/* A read found nothing: those behind it are cancelled, until the port
+	 * asks for readiness. */
 	bool empty[PORTS_MAX];
 };
 
@@ -143,7 +143,7 @@ static void null_recv(struct vl_backend *b, unsigned int port, struct vl_io *io,
 		res = -ECANCELED;
 	else
 		res = h->recv ? h->recv(h->ctx, port, f->iov, f->n) : -EAGAIN;
-	n->empty[port] |= f->linked && res == -EAGAIN;
+	n->empty[port] |= res == -EAGAIN;
 	vl_io_post(io, res > 0 && (size_t)res > room ? (int)room : res, f->tag);
 }
 

@@ -427,7 +427,7 @@ static void tap_send(struct vl_backend *b, unsigned int port, struct vl_io *io,
 static void tap_recv(struct vl_backend *b, unsigned int port, struct vl_io *io,
 		     const struct vl_frame *f)
 {
-	vl_io_readv(io, to_tap(b)->file[port], f->iov, f->n, f->linked, f->tag);
+	vl_io_readv(io, to_tap(b)->file[port], f->iov, f->n, f->tag);
 }
 
 static int tap_poll(struct vl_backend *b, unsigned int port, struct vl_io *io,

@@ -138,9 +138,9 @@ void vl_io_writev(struct vl_io *io, int file, const struct iovec *iov,
 }
 
 void vl_io_readv(struct vl_io *io, int file, const struct iovec *iov,
-		 unsigned int n, bool linked, uint64_t tag)
+		 unsigned int n, uint64_t tag)
 {
-	io->ops->rw(io, file, iov, n, linked ? VL_IO_RW_LINKED : 0, tag);
+	io->ops->rw(io, file, iov, n, 0, tag);
 }
 
 void vl_io_post(struct vl_io *io, int res, uint64_t tag)
@@ -170,7 +170,7 @@ static struct vl_io_poll *poll_free_entry(struct vl_io *io)
 	for (size_t i = 0; i < VL_IO_POLLS; i++) {
 		struct vl_io_poll *p = &io->poll[i];
 
-		if (!p->armed && !p->registered)
+		if (!p->armed)
 			return p;
 	}
 	return NULL;
@@ -203,13 +203,14 @@ int vl_io_poll(struct vl_io *io, int fd, uint32_t events, bool multishot,
 void vl_io_poll_cancel(struct vl_io *io, int fd, uint64_t tag)
 {
 	struct vl_io_poll *p = poll_find(io, fd, tag);
-	bool was_armed;
+	bool was_armed = p && p->armed;
 
-	if (!p)
+	if (!p) {
+		io->ops->poll_disarm(io, fd, VL_IO_POLLS, false);
 		return;
-	was_armed = p->armed;
+	}
 	p->armed = false;
-	io->ops->poll_disarm(io, (unsigned int)(p - io->poll), was_armed);
+	io->ops->poll_disarm(io, fd, (unsigned int)(p - io->poll), was_armed);
 	p->gen++;
 	p->fd = -1;
 }

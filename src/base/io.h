@@ -80,16 +80,20 @@ void vl_io_file_remove(struct vl_io *io, int file);
 unsigned int vl_io_room(struct vl_io *io);
 
 /*
- * Queue one read or write on the file @file. With @linked the next operation
- * is linked to this one: when this one fails, it and all that are linked
- * behind it end with -ECANCELED and were not tried. A submit ends the links. Tags below 2^63. @iov must stay valid until
+ * Queue one read or write on the file @file. @iov must stay valid until
  * vl_io_submit() returned, the memory it names until the event was reaped.
- * The caller checked vl_io_room().
+ * The caller checked vl_io_room(). Tags below 2^63.
+ *
+ * With @linked the next write is linked to this one: when this one fails, it
+ * and all that are linked behind it end with -ECANCELED and were not tried. A
+ * submit ends the links. Reads cannot be linked (io_uring takes a read that is
+ * shorter than its buffer for a failure): one behind a read that found nothing
+ * may be tried, and may find what came meanwhile, or end with -ECANCELED.
  */
 void vl_io_writev(struct vl_io *io, int file, const struct iovec *iov,
 		  unsigned int n, bool linked, uint64_t tag);
 void vl_io_readv(struct vl_io *io, int file, const struct iovec *iov,
-		 unsigned int n, bool linked, uint64_t tag);
+		 unsigned int n, uint64_t tag);
 
 /*
  * Posts an event without any kernel operation, for files that are none (the

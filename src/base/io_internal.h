@@ -15,7 +15,6 @@ struct vl_io_poll {
 	uint32_t gen; /* tells events of this poll from those of earlier ones */
 	bool multishot;
 	bool armed;
-	bool registered; /* sync: known to epoll under this entry */
 };
 
 struct vl_io_ops {
@@ -26,8 +25,9 @@ struct vl_io_ops {
 	void (*rw)(struct vl_io *io, int file, const struct iovec *iov,
 		   unsigned int n, unsigned int flags, uint64_t tag);
 	int (*poll_arm)(struct vl_io *io, unsigned int index);
-	/* The entry is still filled in; it is emptied afterwards. */
-	void (*poll_disarm)(struct vl_io *io, unsigned int index,
+	/* Ends the poll in entry @index (VL_IO_POLLS: there is none any more) of
+	 * @fd, which the caller may close then. @was_armed: no event came. */
+	void (*poll_disarm)(struct vl_io *io, int fd, unsigned int index,
 			    bool was_armed);
 	void (*submit)(struct vl_io *io);
 	void (*wait)(struct vl_io *io, int64_t timeout_ns);

@@ -32,6 +32,9 @@ struct sync_io {
 	int epfd;
 	unsigned int n_ops;
 	struct sync_op *op;
+	/* Descriptors that epoll knows, armed or (after an event) silenced. */
+	int known[VL_IO_POLLS];
+	unsigned int n_known;
 	/* Polls that fired and are not reaped yet, as bits; and with what. */
 	uint32_t fired;
 	uint32_t fired_events[VL_IO_POLLS];
@@ -119,54 +122,76 @@ static int do_op(struct sync_io *s, const struct sync_op *op)
 static void sync_submit(struct vl_io *io)
 {
 	struct sync_io *s = to_sync(io);
-	bool cancel = false;
+	const struct sync_op *failed = NULL;
 
 	for (unsigned int i = 0; i < s->n_ops; i++) {
 		const struct sync_op *op = &s->op[i];
+		bool read = !(op->flags & VL_IO_RW_WRITE);
+		/* Asking an empty file again would only cost a call. */
+		bool cancel = failed && (failed->flags & VL_IO_RW_LINKED ||
+					 (read && failed->file == op->file));
 		int res = cancel ? -ECANCELED : do_op(s, op);
 
 		sync_done(s, op->tag, res);
-		cancel = (op->flags & VL_IO_RW_LINKED) && res < 0;
+		failed = res < 0 ? op : NULL;
 	}
 	s->n_ops = 0;
 }
 
-/* Tells epoll what all polls of @fd together wait for. */
-static int update_fd(struct sync_io *s, int fd)
+/* Where @fd stands among the descriptors that epoll knows; @n_known: nowhere. */
+static unsigned int known_index(const struct sync_io *s, int fd)
 {
-	struct epoll_event ev = { .data.fd = fd };
-	struct vl_io_poll *owner = NULL;
-	bool armed = false, multishot = false;
+	unsigned int i = 0;
+
+	while (i < s->n_known && s->known[i] != fd)
+		i++;
+	return i;
+}
+
+/* What all armed polls of @fd together wait for; 0: there is none. */
+static uint32_t wanted_events(const struct sync_io *s, int fd)
+{
+	uint32_t events = 0;
+	bool multishot = false;
 
 	for (size_t i = 0; i < VL_IO_POLLS; i++) {
-		struct vl_io_poll *p = &s->io.poll[i];
+		const struct vl_io_poll *p = &s->io.poll[i];
 
-		if (p->fd != fd)
+		if (p->fd != fd || !p->armed)
 			continue;
-		if (p->registered)
-			owner = p;
-		if (!p->armed)
-			continue;
-		armed = true;
-		ev.events |= p->events;
+		events |= p->events;
 		multishot |= p->multishot;
-		if (!owner)
-			owner = p;
 	}
-	if (!owner)
+	if (!events)
 		return 0;
+	return events | (multishot ? EPOLLET : EPOLLONESHOT);
+}
+
+/* Tells epoll what the polls of @fd wait for now. */
+static int update_fd(struct sync_io *s, int fd)
+{
+	struct epoll_event ev = {
+		.events = wanted_events(s, fd),
+		.data.fd = fd,
+	};
+	unsigned int at = known_index(s, fd);
+
 	VL_STAT_INC(s->io.stats.syscalls);
-	if (!armed) {
-		owner->registered = false;
+	if (at < s->n_known) {
+		if (ev.events && !epoll_ctl(s->epfd, EPOLL_CTL_MOD, fd, &ev))
+			return 0;
+		/* Not wanted, or ENOENT: the descriptor was closed and its
+		 * number is in use again. */
 		(void)epoll_ctl(s->epfd, EPOLL_CTL_DEL, fd, NULL);
-		return 0;
+		s->known[at] = s->known[--s->n_known];
 	}
-	ev.events |= multishot ? EPOLLET : EPOLLONESHOT;
-	if (epoll_ctl(s->epfd,
-		      owner->registered ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd,
-		      &ev) < 0)
+	if (!ev.events)
+		return 0;
+	if (s->n_known == VL_IO_POLLS)
+		return -ENOSPC;
+	if (epoll_ctl(s->epfd, EPOLL_CTL_ADD, fd, &ev) < 0)
 		return -errno;
-	owner->registered = true;
+	s->known[s->n_known++] = fd;
 	return 0;
 }
 
@@ -178,14 +203,16 @@ static int sync_poll_arm(struct vl_io *io, unsigned int index)
 	return update_fd(s, io->poll[index].fd);
 }
 
-static void sync_poll_disarm(struct vl_io *io, unsigned int index,
+static void sync_poll_disarm(struct vl_io *io, int fd, unsigned int index,
 			     bool was_armed)
 {
 	struct sync_io *s = to_sync(io);
 
 	(void)was_armed;
-	s->fired &= ~(1u << index);
-	(void)update_fd(s, io->poll[index].fd);
+	if (index < VL_IO_POLLS)
+		s->fired &= ~(1u << index);
+	if (known_index(s, fd) < s->n_known)
+		(void)update_fd(s, fd);
 }
 
 /* Marks the polls of @fd that @events answer. */

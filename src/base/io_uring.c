@@ -28,7 +28,7 @@ struct uring_io {
 	struct vl_io io;
 	struct io_uring ring;
 	struct io_uring_sqe *linked; /* last one queued, if it has a link */
-	unsigned int n_linked;	     /* queued reads and writes of chains */
+	unsigned int n_linked;       /* queued reads and writes of chains */
 	bool started;
 };
 
@@ -197,12 +197,13 @@ static int uring_poll_arm(struct vl_io *io, unsigned int index)
 	return 0;
 }
 
-static void uring_poll_disarm(struct vl_io *io, unsigned int index,
+static void uring_poll_disarm(struct vl_io *io, int fd, unsigned int index,
 			      bool was_armed)
 {
 	struct uring_io *u = to_uring(io);
 	struct io_uring_sqe *sqe;
 
+	(void)fd;
 	end_links(u);
 	sqe = was_armed ? get_sqe(u) : NULL;
 	if (!sqe)

@@ -63,7 +63,7 @@ struct vl_backend_params {
 struct vl_frame {
 	const struct iovec *iov; /* valid until the submit */
 	unsigned int n;
-	bool linked; /* see vl_io_writev() */
+	bool linked; /* transmission only, see vl_io_writev() */
 	uint64_t tag;
 };
 

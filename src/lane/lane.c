@@ -66,7 +66,6 @@ void vl_lane_recv(struct vl_lane *lane, const struct iovec *iov, unsigned int n,
 				 &(struct vl_frame){
 					 .iov = iov,
 					 .n = n,
-					 .linked = true,
 					 .tag = tag,
 				 });
 }

@@ -42,8 +42,8 @@ int vl_lane_set_active(struct vl_lane *lane, bool active);
 void vl_lane_send(struct vl_lane *lane, const struct iovec *iov, unsigned int n,
 		  uint64_t tag);
 
-/* Queues the read of one frame; the reads of one submit are linked, so that
- * the first that finds nothing ends them. */
+/* Queues the read of one frame; see vl_io_readv() for what may happen behind a
+ * read that finds nothing. */
 void vl_lane_recv(struct vl_lane *lane, const struct iovec *iov, unsigned int n,
 		  uint64_t tag);
 

@@ -3,13 +3,13 @@
  * Reception.
  *
  * Frames are read straight into the driver's buffers. A turn pops chains into
- * a FIFO, queues one read per frame and submits them together. The reads are
- * linked: the first that finds the lane empty ends the batch, so the reads
- * that got a frame are always the first ones, and the chains that stay
- * unfilled are always the last ones popped. They wait in the FIFO for the
- * next turn, or go back to the ring when the queue is stopped. (Where a bad
- * chain had to be handed back from behind them they cannot go back, and are
- * returned empty instead.)
+ * a FIFO, queues one read per frame and submits them together. Chains are used
+ * in the order they were popped, so those that stay unfilled are always the
+ * last ones: they wait in the FIFO for the next turn, or go back to the ring
+ * when the queue is stopped. When a read found nothing but one behind it did
+ * (a frame came in between), its frame is moved forward: compact(). (Where a
+ * bad chain had to be handed back from behind them they cannot go back, and
+ * are returned empty instead.)
  *
  * How many buffers a frame needs is known only after it was read. A read has
  * one chain in front and a part of scratch memory behind, so that a larger
@@ -45,6 +45,8 @@
 #define IP_PACKET_MAX 65535u
 #define SCRATCH_PART  (VL_NET_HDR_MRG + IP_PACKET_MAX + LINK_HEADER + 1u)
 #define SCRATCH_PARTS 16u
+/* What a chain counts for; a driver may describe 4 GiB, no frame needs it. */
+#define CHAIN_LEN_MAX (2u * SCRATCH_PART)
 
 #define BATCH_MIN 4u
 /* Small frames in a row after which reads are small again. */
@@ -78,7 +80,8 @@ int vl_rxq_init(struct vl_rxq *rxq, struct vl_lane *lane, struct vl_io *io)
 	rxq->read_iov = calloc(READ_IOV, sizeof(rxq->read_iov[0]));
 	/* Both large and rarely touched: calloc leaves them unmapped. */
 	rxq->long_iov = calloc(blocks, sizeof(rxq->long_iov[0]));
-	rxq->scratch = calloc(SCRATCH_PARTS, SCRATCH_PART);
+	/* One part per read, and one to move a frame through. */
+	rxq->scratch = calloc(SCRATCH_PARTS + 1, SCRATCH_PART);
 	if (!rxq->chains || !rxq->reads || !rxq->read_iov || !rxq->long_iov ||
 	    !rxq->scratch)
 		return -ENOMEM;
@@ -127,6 +130,7 @@ int vl_rxq_start(struct vl_rxq *rxq, const char *name,
 	rxq->capacity = 0;
 	rxq->descs_held = 0;
 	rxq->largest = 0;
+	rxq->least_descs = UINT32_MAX;
 	rxq->long_used = 0;
 	rxq->n_reads = 0;
 	rxq->n_done = 0;
@@ -217,12 +221,14 @@ static bool add_chain(struct vl_rxq *rxq)
 		return true;
 	}
 	chain->n = c.n_writable;
-	chain->len = (uint32_t)c.len_writable;
+	chain->len = (uint32_t)vl_min_u64(c.len_writable, CHAIN_LEN_MAX);
 	chain->descs = c.descs;
 	chain->head = c.head;
 	rxq->count++;
 	rxq->capacity += chain->len;
 	rxq->descs_held += chain->descs;
+	if (chain->descs < rxq->least_descs)
+		rxq->least_descs = chain->descs;
 	if (chain->len > rxq->largest)
 		rxq->largest = chain->len;
 	return true;
@@ -245,21 +251,29 @@ static uint64_t room_per_frame(const struct vl_rxq *rxq)
 	return (uint64_t)rxq->frame_max + rxq->largest;
 }
 
-/* How many reads the chains at hand allow. */
-static uint32_t reads_possible(const struct vl_rxq *rxq)
+/* True when each of the first @n chains has room for any frame. */
+static bool all_hold_a_frame(struct vl_rxq *rxq, uint32_t n)
 {
-	uint32_t n = rxq->next_batch;
+	for (uint32_t i = 0; i < n; i++)
+		if (chain_at(rxq, i)->len <= rxq->frame_max)
+			return false;
+	return true;
+}
+
+/* How many reads the chains at hand allow. */
+static uint32_t reads_possible(struct vl_rxq *rxq)
+{
+	uint32_t n = vl_min_u32(rxq->next_batch, rxq->count);
 	uint64_t whole = rxq->capacity / room_per_frame(rxq);
 
 	if (rxq->mergeable && rxq->large_left)
 		return 1;
-	if (rxq->largest <= rxq->frame_max) {
+	if (!all_hold_a_frame(rxq, n)) {
 		n = vl_min_u32(n, SCRATCH_PARTS);
 		/* All of them may be of the largest size. */
 		if (rxq->mergeable)
 			n = (uint32_t)vl_min_u64(n, whole ? whole : 1);
 	}
-	n = vl_min_u32(n, rxq->count);
 	return vl_min_u32(n, vl_io_room(rxq->io));
 }
 
@@ -420,11 +434,10 @@ static void publish(struct vl_rxq *rxq)
 /* The FIFO cannot get another chain, whatever the driver does. */
 static bool cannot_grow(const struct vl_rxq *rxq)
 {
-	uint32_t last_descs =
-		rxq->chains[(rxq->first + rxq->count - 1) % VL_RX_CHAINS].descs;
-
+	/* A driver whose chains all have three descriptors cannot use the last
+	 * one of 256. */
 	return rxq->count == VL_RX_CHAINS || !~rxq->long_used ||
-	       rxq->descs_held + last_descs > rxq->vq.ring.num;
+	       rxq->descs_held + rxq->least_descs > rxq->vq.ring.num;
 }
 
 /* Tries again to give the driver the frame that waits. */
@@ -520,7 +533,7 @@ static uint32_t finish_read(struct vl_rxq *rxq, uint32_t r, uint32_t at,
 	return 0;
 }
 
-/* The first read that got nothing tells what to do with the lane. */
+/* What a read that got nothing tells of the lane. */
 static void learn_from(struct vl_rxq *rxq, int res)
 {
 	switch (vl_io_verdict(res)) {
@@ -540,17 +553,64 @@ static void learn_from(struct vl_rxq *rxq, int res)
 	}
 }
 
+/*
+ * Moves the frame of read @from into the chain of read @to, which got none.
+ * Both have one chain each: reads that have more are alone in their batch.
+ */
+static void move_frame(struct vl_rxq *rxq, uint32_t from, uint32_t to)
+{
+	struct vl_rx_read *src = &rxq->reads[from], *dst = &rxq->reads[to];
+	const struct vl_rx_chain *src_chain = chain_at(rxq, from);
+	const struct vl_rx_chain *dst_chain = chain_at(rxq, to);
+	char *via = rxq->scratch + (size_t)SCRATCH_PARTS * SCRATCH_PART;
+	uint32_t len = (uint32_t)src->res;
+	uint32_t in_place = vl_min_u32(len, src->capacity);
+
+	if (len >= src->room || len >= dst->room) {
+		dst->res = (int32_t)dst->room; /* cut off: dropped */
+		return;
+	}
+	(void)vl_iov_read(src_chain->iov, src_chain->n, 0, via, in_place);
+	if (len > in_place)
+		memcpy(via + in_place,
+		       rxq->scratch + (size_t)from * SCRATCH_PART,
+		       len - in_place);
+	in_place = vl_min_u32(len, dst->capacity);
+	(void)vl_iov_write(dst_chain->iov, dst_chain->n, 0, via, in_place);
+	if (len > in_place)
+		memcpy(rxq->scratch + (size_t)to * SCRATCH_PART, via + in_place,
+		       len - in_place);
+	dst->res = src->res;
+	VL_STAT_INC(rxq->counters.copied);
+}
+
+/* Makes the reads that got a frame the first ones; returns their number. */
+static uint32_t compact(struct vl_rxq *rxq)
+{
+	uint32_t got = 0;
+
+	for (uint32_t r = 0; r < rxq->n_reads; r++) {
+		if (vl_unlikely(rxq->reads[r].res <= 0)) {
+			learn_from(rxq, rxq->reads[r].res);
+			continue;
+		}
+		if (vl_unlikely(r != got))
+			move_frame(rxq, r, got);
+		got++;
+	}
+	return got;
+}
+
 void vl_rxq_flush(struct vl_rxq *rxq)
 {
-	uint32_t got = 0, at = 0, extra = 0, used = 0;
+	uint32_t got, at = 0, extra = 0, used = 0;
 
 	if (!rxq->unfinished || vl_rxq_in_flight(rxq) || !rxq->vq.running)
 		return;
 	rxq->unfinished = false;
-	while (got < rxq->n_reads && rxq->reads[got].res > 0)
-		extra += rxq->reads[got++].chains;
-	if (got < rxq->n_reads)
-		learn_from(rxq, rxq->reads[got].res);
+	got = compact(rxq);
+	for (uint32_t r = 0; r < got; r++)
+		extra += rxq->reads[r].chains;
 	rxq->next_batch = got == rxq->n_reads
 				  ? vl_min_u32(VL_RX_BATCH, 2 * rxq->next_batch)
 				  : got + BATCH_MIN;

@@ -36,10 +36,11 @@ struct vl_rxq {
 	 * can be put back as long as nothing behind them was used. */
 	struct vl_rx_chain *chains;
 	uint32_t first, count;
-	bool cannot_unpop;   /* one behind them was handed back */
-	uint64_t capacity;   /* bytes of these chains */
-	uint32_t descs_held; /* ring descriptors they occupy */
-	uint32_t largest;    /* bytes of the largest chain seen */
+	bool cannot_unpop;    /* one behind them was handed back */
+	uint64_t capacity;    /* bytes of these chains */
+	uint32_t descs_held;  /* ring descriptors they occupy */
+	uint32_t largest;     /* bytes of the largest chain seen */
+	uint32_t least_descs; /* descriptors of the smallest chain seen */
 
 	struct vl_rx_read *reads;
 	uint32_t n_reads, n_done; /* of the current batch */

@@ -78,8 +78,9 @@ static void mapping_put(struct mapping *map)
 {
 	if (__atomic_sub_fetch(&map->refs, 1, __ATOMIC_ACQ_REL))
 		return;
-	munmap(map->base, map->len);
+	/* First: the address may be another mapping's right after munmap(). */
 	vl_store_release(&map->slot->base, (char *)NULL);
+	munmap(map->base, map->len);
 	free(map);
 }
 

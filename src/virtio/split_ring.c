@@ -73,7 +73,8 @@ int vl_vq_start(struct vl_virtqueue *vq, const char *name,
 	vq->pushed_since_start = false;
 	vq->notify_enabled = true;
 	vq->hint.region = 0;
-	vq->losses_seen = vl_guest_mem_losses();
+	/* Memory lost before the start counts too: look at the first chance. */
+	vq->losses_seen = vl_guest_mem_losses() - 1;
 	vl_write_once(&vq->in_flight, 0u);
 	vl_write_once(&vq->broken, false);
 	vl_write_once(&vq->running, true);

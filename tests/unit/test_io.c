@@ -94,7 +94,7 @@ static void reads_and_writes(void **state)
 	assert_int_equal(read(b, peer, sizeof(peer)), 3);
 
 	assert_int_equal(write(b, "123456", 6), 6);
-	vl_io_readv(io, file_a, r, 2, false, 13);
+	vl_io_readv(io, file_a, r, 2, 13);
 	vl_io_submit(io);
 	reap(ev, 1);
 	assert_int_equal(ev[0].res, 6);
@@ -108,7 +108,7 @@ static void empty_file_says_so_at_once(void **state)
 	struct vl_io_event ev;
 
 	(void)state;
-	vl_io_readv(io, file_a, &r, 1, false, 5);
+	vl_io_readv(io, file_a, &r, 1, 5);
 	vl_io_submit(io);
 	reap(&ev, 1);
 	assert_int_equal(ev.tag, 5);
@@ -116,43 +116,77 @@ static void empty_file_says_so_at_once(void **state)
 	expect_nothing();
 }
 
-/* The first that fails ends its chain; others are not concerned. */
+/* Makes every further write to @a fail with EAGAIN. */
+static void fill_up(void)
+{
+	char block[4096] = { 0 };
+
+	while (write(a, block, sizeof(block)) > 0)
+		;
+	while (write(a, block, 1) > 0)
+		;
+	assert_int_equal(errno, EAGAIN);
+}
+
+/* The first write that fails ends its chain; others are not concerned. */
 static void links_end_at_a_failure(void **state)
 {
-	char buf[6][4];
-	struct iovec r[6];
+	char x = 'x';
+	struct iovec w = { &x, 1 };
 	struct vl_io_event ev[6];
 	int32_t res[6];
 
 	(void)state;
-	assert_int_equal(write(b, "x", 1), 1);
-	for (unsigned int i = 0; i < 6; i++) {
-		r[i] = (struct iovec){ buf[i], 4 };
+	fill_up();
+	for (unsigned int i = 0; i < 6; i++)
 		/* One chain of five, then one for itself. */
-		vl_io_readv(io, file_a, &r[i], 1, i < 4, i);
-	}
+		vl_io_writev(io, file_a, &w, 1, i < 4, i);
 	vl_io_submit(io);
 	reap(ev, 6);
 	for (unsigned int i = 0; i < 6; i++)
 		res[ev[i].tag] = ev[i].res;
-	assert_int_equal(res[0], 1);
-	assert_int_equal(res[1], -EAGAIN);
+	assert_int_equal(res[0], -EAGAIN);
+	assert_int_equal(res[1], -ECANCELED);
 	assert_int_equal(res[2], -ECANCELED);
 	assert_int_equal(res[3], -ECANCELED);
 	assert_int_equal(res[4], -ECANCELED);
 	assert_int_equal(res[5], -EAGAIN);
 }
 
+/* Linked writes that succeed are all done within their submit, in order. */
+static void linked_writes_are_one_batch(void **state)
+{
+	char text[6] = { 'a', 'b', 'c', 'd', 'e', 'f' };
+	struct iovec w[6];
+	struct vl_io_event ev[6];
+
+	(void)state;
+	for (unsigned int i = 0; i < 6; i++) {
+		w[i] = (struct iovec){ &text[i], 1 };
+		vl_io_writev(io, file_a, &w[i], 1, true, i);
+	}
+	vl_io_submit(io);
+	assert_int_equal(vl_io_reap(io, ev, 6), 6);
+	for (unsigned int i = 0; i < 6; i++) {
+		char c = 0;
+
+		assert_int_equal(ev[i].res, 1);
+		assert_int_equal(read(b, &c, 1), 1);
+		assert_int_equal(c, text[i]);
+	}
+}
+
 static void submit_ends_the_links(void **state)
 {
-	char buf[2][4];
-	struct iovec r[2] = { { buf[0], 4 }, { buf[1], 4 } };
+	char x = 'x';
+	struct iovec w = { &x, 1 };
 	struct vl_io_event ev[2];
 
 	(void)state;
-	vl_io_readv(io, file_a, &r[0], 1, true, 0);
+	fill_up();
+	vl_io_writev(io, file_a, &w, 1, true, 0);
 	vl_io_submit(io);
-	vl_io_readv(io, file_a, &r[1], 1, true, 1);
+	vl_io_writev(io, file_a, &w, 1, true, 1);
 	vl_io_submit(io);
 	reap(ev, 2);
 	assert_int_equal(ev[0].res, -EAGAIN);
@@ -162,12 +196,13 @@ static void submit_ends_the_links(void **state)
 /* A poll that is armed among linked operations is none of them. */
 static void polls_are_not_linked(void **state)
 {
-	char buf[4];
-	struct iovec r = { buf, 4 };
+	char x = 'x';
+	struct iovec w = { &x, 1 };
 	struct vl_io_event ev[2];
 
 	(void)state;
-	vl_io_readv(io, file_a, &r, 1, true, 1);
+	fill_up();
+	vl_io_writev(io, file_a, &w, 1, true, 1);
 	assert_int_equal(vl_io_poll(io, a, EPOLLIN, false, 2), 0);
 	vl_io_submit(io);
 	reap(ev, 1);
@@ -176,6 +211,28 @@ static void polls_are_not_linked(void **state)
 	reap(ev, 1);
 	assert_int_equal(ev[0].tag, 2);
 	assert_true(ev[0].res & EPOLLIN);
+}
+
+/* Reads of a batch that find something are all done, short or not. */
+static void short_reads_do_not_end_a_batch(void **state)
+{
+	char buf[4][8];
+	struct iovec r[4];
+	struct vl_io_event ev[4];
+	int got = 0;
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(write(b, "x", 1), 1);
+	for (unsigned int i = 0; i < 4; i++) {
+		r[i] = (struct iovec){ buf[i], sizeof(buf[i]) };
+		vl_io_readv(io, file_a, &r[i], 1, i);
+	}
+	vl_io_submit(io);
+	reap(ev, 4);
+	for (unsigned int i = 0; i < 4; i++)
+		got += ev[i].res == 1;
+	assert_int_equal(got, 3);
 }
 
 static void batch_is_one_call_of_io_uring(void **state)
@@ -510,6 +567,8 @@ int main(void)
 			T(reads_and_writes),
 			T(empty_file_says_so_at_once),
 			T(links_end_at_a_failure),
+			T(linked_writes_are_one_batch),
+			T(short_reads_do_not_end_a_batch),
 			T(submit_ends_the_links),
 			T(polls_are_not_linked),
 			T(batch_is_one_call_of_io_uring),
