@@ -15,7 +15,7 @@
 		.offset = offsetof(struct vl_rx_counters, f)                   \
 	}
 
-/* clang-format off: one row per counter, however long. */
+/* One row per counter. */
 const struct vl_counter vl_tx_counter_table[] = {
 	TX(packets, "packets", "packets the host network took"),
 	TX(bytes, "bytes", "bytes of these, without the virtio header"),
@@ -68,7 +68,6 @@ const struct vl_counter vl_rx_counter_table[] = {
 	   "dropped: half delivered when the queue was stopped"),
 };
 const size_t vl_rx_counter_count = VL_ARRAY_SIZE(vl_rx_counter_table);
-/* clang-format on */
 
 _Static_assert(VL_ARRAY_SIZE(vl_tx_counter_table) * sizeof(uint64_t) ==
 		       sizeof(struct vl_tx_counters),
