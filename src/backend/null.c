@@ -22,6 +22,8 @@ struct null_backend {
 	/* A read found nothing: those behind it are cancelled, until the port
 	 * asks for readiness. */
 	bool empty[PORTS_MAX];
+	/* The same for a send that was refused. */
+	bool full[PORTS_MAX];
 };
 
 static struct null_backend *to_null(struct vl_backend *b)
@@ -123,12 +125,17 @@ static void null_port_stop(struct vl_backend *b, unsigned int port,
 static void null_send(struct vl_backend *b, unsigned int port, struct vl_io *io,
 		      const struct vl_frame *f)
 {
-	const struct vl_null_hooks *h = &to_null(b)->hooks;
+	struct null_backend *n = to_null(b);
+	const struct vl_null_hooks *h = &n->hooks;
+	int res;
 
-	vl_io_post(io,
-		   h->send ? h->send(h->ctx, port, f->iov, f->n)
-			   : (int)vl_iov_len(f->iov, f->n),
-		   f->tag);
+	if (n->full[port])
+		res = -ECANCELED;
+	else
+		res = h->send ? h->send(h->ctx, port, f->iov, f->n)
+			      : (int)vl_iov_len(f->iov, f->n);
+	n->full[port] |= f->linked && res == -EAGAIN;
+	vl_io_post(io, res, f->tag);
 }
 
 static void null_recv(struct vl_backend *b, unsigned int port, struct vl_io *io,
@@ -154,6 +161,7 @@ static int null_poll(struct vl_backend *b, unsigned int port, struct vl_io *io,
 	uint64_t count;
 
 	if (events & EPOLLOUT) {
+		n->full[port] = false;
 		vl_io_post(io, EPOLLOUT, tag);
 		return 0;
 	}
