@@ -51,6 +51,7 @@ struct region {
 	uint64_t uva;
 	char *host;
 	struct mapping *map;
+	uint32_t adds; /* removals it takes until it is gone */
 };
 
 struct vl_guest_mem {
@@ -139,6 +140,7 @@ static int map_region(const struct vl_mem_region *r, struct region *out)
 		.uva = r->uva,
 		.host = map->base + (r->mmap_offset - start),
 		.map = map,
+		.adds = 1,
 	};
 	return 0;
 }
@@ -240,13 +242,45 @@ int vl_guest_mem_new(const struct vl_mem_region *regions, size_t n,
 	return 0;
 }
 
+/* The index of the region that @r names, or @mem->n. */
+static uint32_t same_region(const struct vl_guest_mem *mem,
+			    const struct vl_mem_region *r)
+{
+	uint32_t i;
+
+	for (i = 0; i < mem->n; i++) {
+		const struct region *o = &mem->region[i];
+
+		if (o->gpa == r->gpa && o->uva == r->uva && o->size == r->size)
+			break;
+	}
+	return i;
+}
+
+/* A table like @old in which region @i was added @adds times. */
+static int count_adds(const struct vl_guest_mem *old, uint32_t i, uint32_t adds,
+		      struct vl_guest_mem **out)
+{
+	struct vl_guest_mem *mem = copy_table(old, UINT32_MAX, 0);
+
+	if (!mem)
+		return -ENOMEM;
+	mem->region[i].adds = adds;
+	*out = mem;
+	return 0;
+}
+
 int vl_guest_mem_add(const struct vl_guest_mem *old,
 		     const struct vl_mem_region *region,
 		     struct vl_guest_mem **out)
 {
 	struct vl_guest_mem *mem;
+	uint32_t i = old ? same_region(old, region) : 0;
 	int err;
 
+	/* The count ends before it can wrap. */
+	if (old && i < old->n && old->region[i].adds < UINT32_MAX)
+		return count_adds(old, i, old->region[i].adds + 1, out);
 	if (old && old->n >= VL_GUEST_MEM_REGIONS_MAX)
 		return -ENOSPC;
 	mem = copy_table(old, UINT32_MAX, 1);
@@ -265,21 +299,18 @@ int vl_guest_mem_remove(const struct vl_guest_mem *old,
 			const struct vl_mem_region *region,
 			struct vl_guest_mem **out)
 {
+	uint32_t i = old ? same_region(old, region) : 0;
 	struct vl_guest_mem *mem;
 
-	for (uint32_t i = 0; old && i < old->n; i++) {
-		const struct region *r = &old->region[i];
-
-		if (r->gpa != region->gpa || r->uva != region->uva ||
-		    r->size != region->size)
-			continue;
-		mem = copy_table(old, i, 0);
-		if (!mem)
-			return -ENOMEM;
-		*out = mem;
-		return 0;
-	}
-	return -ENOENT;
+	if (!old || i == old->n)
+		return -ENOENT;
+	if (old->region[i].adds > 1)
+		return count_adds(old, i, old->region[i].adds - 1, out);
+	mem = copy_table(old, i, 0);
+	if (!mem)
+		return -ENOMEM;
+	*out = mem;
+	return 0;
 }
 
 struct vl_guest_mem *vl_guest_mem_get(struct vl_guest_mem *mem)

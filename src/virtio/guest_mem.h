@@ -44,15 +44,18 @@ int vl_guest_mem_new(const struct vl_mem_region *regions, size_t n,
 
 /*
  * A new table: @old (may be NULL) and one region more. Same checks; -ENOSPC
- * when the table is full. @old keeps its reference.
+ * when the table is full. @old keeps its reference. A region of the same gpa,
+ * uva and size as one that is there is that region once more, and must be
+ * removed once more: QEMU (7.2) has a vhost device per queue pair, and each of
+ * them adds and removes all regions.
  */
 int vl_guest_mem_add(const struct vl_guest_mem *old,
 		     const struct vl_mem_region *region,
 		     struct vl_guest_mem **out);
 
 /*
- * A new table: @old without the region of the same gpa, uva and size.
- * -ENOENT when there is none. The result may have no region.
+ * A new table: @old without the region of the same gpa, uva and size, if it was
+ * added once, else with one addition less. -ENOENT when there is none. The result may have no region.
  */
 int vl_guest_mem_remove(const struct vl_guest_mem *old,
 			const struct vl_mem_region *region,
