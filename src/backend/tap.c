@@ -25,6 +25,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "backend/link.h"
@@ -33,6 +34,11 @@
 
 #define PORTS_MAX 64
 #define TUN_PATH  "/dev/net/tun"
+
+/* A process that was killed holds its queues a moment longer than it is seen:
+ * the kernel ends its io_uring in the background. */
+#define BUSY_TRIES    50
+#define BUSY_PAUSE_NS (20 * 1000 * 1000)
 
 /* Since Linux 6.2; Debian 12's headers are older. */
 #ifndef TUN_F_USO4
@@ -133,6 +139,36 @@ static int open_queue(const char *ifname, short flags)
 	return fd;
 }
 
+static bool interface_exists(const char *ifname)
+{
+	struct ifreq ifr = { 0 };
+	int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool exists;
+
+	if (s < 0)
+		return true;
+	name_ifreq(&ifr, ifname);
+	exists = ioctl(s, SIOCGIFINDEX, &ifr) == 0;
+	close(s);
+	return exists;
+}
+
+/* The first queue, which a predecessor may not have let go of yet. *existed:
+ * whether the interface was there before. */
+static int open_first(const char *ifname, short flags, bool *existed)
+{
+	const struct timespec pause = { .tv_nsec = BUSY_PAUSE_NS };
+	int fd = -EBUSY;
+
+	for (int i = 0; i < BUSY_TRIES && fd == -EBUSY; i++) {
+		if (i)
+			(void)nanosleep(&pause, NULL);
+		*existed = interface_exists(ifname);
+		fd = open_queue(ifname, flags);
+	}
+	return fd;
+}
+
 /* Brings an interface up that we just made; nobody else may do it for us. */
 static void configure_new(const struct tap *t, uint32_t mtu)
 {
@@ -156,25 +192,11 @@ static void configure_new(const struct tap *t, uint32_t mtu)
 	close(s);
 }
 
-static bool interface_exists(const char *ifname)
-{
-	struct ifreq ifr = { 0 };
-	int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	bool exists;
-
-	if (s < 0)
-		return true;
-	name_ifreq(&ifr, ifname);
-	exists = ioctl(s, SIOCGIFINDEX, &ifr) == 0;
-	close(s);
-	return exists;
-}
-
 static int open_by_name(struct tap *t, const struct vl_backend_params *p,
 			char *err, size_t size)
 {
 	const short base = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR;
-	bool existed;
+	bool existed = true;
 
 	if (!p->name[0] || strlen(p->name) >= IFNAMSIZ)
 		return fail(err, size, -EINVAL,
@@ -182,12 +204,11 @@ static int open_by_name(struct tap *t, const struct vl_backend_params *p,
 			    "characters",
 			    p->name, IFNAMSIZ - 1);
 	(void)snprintf(t->ifname, sizeof(t->ifname), "%s", p->name);
-	existed = interface_exists(t->ifname);
 	t->multi_queue = p->queue_pairs > 1;
 	for (unsigned int i = 0; i < p->queue_pairs; i++) {
-		int fd = open_queue(t->ifname, t->multi_queue
-						       ? base | IFF_MULTI_QUEUE
-						       : base);
+		short flags = t->multi_queue ? base | IFF_MULTI_QUEUE : base;
+		int fd = i ? open_queue(t->ifname, flags)
+			   : open_first(t->ifname, flags, &existed);
 
 		/* A multi-queue tap serves one queue as well. */
 		if (fd == -EINVAL && p->queue_pairs == 1) {
