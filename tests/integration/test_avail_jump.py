@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """An available index that claims more chains than the ring has, or a head
 beyond it, breaks that queue: the err descriptor is signalled, stat says so,
@@ -31,6 +30,9 @@ def test(engine):
                     r.tx_ok(0)
                 drain(q.err_fd)
                 passed = r.ns.counter("tap0", "rx_packets")
+                if kind == "rx":
+                    r.steer(0)
+                    passed += 1
                 act(q)
                 q.kick(force=True)
                 if kind == "rx":

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """A slow way out and a small send buffer: frames wait in the ring. None is
 lost, duplicated or reordered, the daemon does not spin and does not flood the

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The call descriptor may be absent, exchanged at any time, a socket instead
 of an eventfd, full, or closed at the other end: the ring runs regardless."""
@@ -69,6 +68,7 @@ def test(engine):
         d.client.vring_fd(SET_VRING_CALL, 1, q.call_fd)
         d.client.sync()
         os.close(q2)
+        r.host.flush(0)
         r.alive()
 
 

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """A descriptor chain that never ends, also one in which every length is 0.
 
@@ -7,6 +6,7 @@ and the control channel go on.
 """
 import time
 
+from frames import frame
 from rig import Rig, each_engine
 from vhost_client import INDIRECT, NEXT, WRITE
 from vltest import check, check_equal, run
@@ -47,7 +47,8 @@ def test(engine):
             q.kick()
             if kind == "rx":
                 # Buffers are looked at when there is something to receive.
-                r.host.inject(b"\xff" * 12 + b"\x88\xb5" + bytes(50))
+                r.steer(0)
+                r.host.inject(frame(1))
             before = time.monotonic()
             d.client.sync()
             check(time.monotonic() - before < 1, "GET_FEATURES took longer than 1 s")

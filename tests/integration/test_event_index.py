@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Notifications are suppressed as the driver asks, by event index or by flag,
 and the driver is told truthfully when the device wants to be kicked."""
@@ -72,6 +71,8 @@ def test_restart(engine):
     with Rig(engine) as r:
         d = r.driver
         for index, q in ((1, d.tx[0]), (0, d.rx[0])):
+            r.steer(0)
+            q.reap()
             for i in range(3):
                 if index:
                     d.send(frame(i))
@@ -100,6 +101,7 @@ def test_buffers_one_by_one(engine):
     with Rig(engine, mtu=9000) as r:
         d = r.driver
         want = frame(5, 9000)
+        r.steer(0)
         for n in range(3):
             r.host.inject(want)
             for _ in range(10):

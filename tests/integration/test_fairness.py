@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """A transmit queue with tens of thousands of buffers does not keep its worker
 to itself: what arrives meanwhile for the receive queue of the same pair, on
@@ -36,14 +35,16 @@ def test(engine):
         check(got is not None and seq_of(got[12:]) in (50, 51), "nothing was received")
         d.client.sync()
         answered = time.monotonic() - start
-        other = d.tx[1].used_idx()
+        other = None
         while q.used_idx() != SIZE:
             check(time.monotonic() - start < 10, "the flood does not end")
+            if other is None and d.tx[1].used_idx() == 1:
+                other = q.used_idx()
         took = time.monotonic() - start
         print(f"received after {received * 1e3:.1f} ms ({at} sent), answered after "
               f"{answered * 1e3:.1f}, flood over after {took * 1e3:.1f} ms")
         check(at < SIZE, "receive waited for the whole transmit queue")
-        check(other == 1, "the other pair waited")
+        check(other is not None, "the other pair waited")
         check(answered < took or took < 0.05, "the control channel waited")
 
 

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Every message with no, one, eight and as many descriptors as can be sent:
 whatever the answer, none of them stays open when the session is over, and a

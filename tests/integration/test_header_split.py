@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The virtio header may be split over descriptors at every byte, in both
 directions; a chain is a stream of bytes. Nothing is written beside the

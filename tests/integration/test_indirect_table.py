@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Indirect descriptor tables: the right ones work (alone, and as the last of
 direct descriptors), the wrong ones go back with length 0 and are counted."""

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """While the host interface is down, transmitted packets are dropped and
 counted, their buffers come back, and the device status says so. When it is up

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """A frame over several mergeable buffers: one used entry per chain, id its
 head, length what was written to it; all but the last are full; num_buffers
@@ -12,6 +11,7 @@ from vltest import check_equal, run
 def test(engine):
     with Rig(engine, mtu=9000) as r:
         d, q = r.driver, r.driver.rx[0]
+        r.steer(0)
         for length in (9000, 1526 - 12, 1527 - 12, 2 * 1526 - 12, 2 * 1526 - 11, 60, 8998):
             chains = []
             for _ in range(8):

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Messages arrive in pieces, with sizes that are too small, too large or
 absurd, with unknown numbers and versions, or stop in the middle. The session

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """No buffer is left behind when it arrives just as the device goes to sleep,
 nobody sleeps for ever for a completion, and one batch is one notification."""

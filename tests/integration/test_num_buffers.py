@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """With VERSION_1 the received header has num_buffers, and it is 1 when
 mergeable buffers were not negotiated. Every header byte is written."""
@@ -14,6 +13,7 @@ OFF = bits(F_MRG_RXBUF, F_GUEST_CSUM, F_GUEST_TSO4, F_GUEST_TSO6, F_CSUM)
 def test(engine):
     with Rig(engine, features=Driver.FEATURES & ~OFF) as r:
         d = r.driver
+        r.steer(0)
         for i in range(20):
             d.post(fill=0xff)
             r.host.inject(frame(i, 60 + i))

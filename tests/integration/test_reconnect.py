@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """A thousand front-ends that leave at a random message, with traffic both ways
 in between: descriptors and memory stay flat, and the next one is served."""
@@ -96,7 +95,7 @@ def main():
             for _ in range(40):
                 for pair in (0, 1):
                     r.driver.post(pair=pair, count=len(r.driver.rx[pair].free))
-                while r.driver.recv(0, 0.01) or r.driver.recv(1, 0.01):
+                while r.recv_any(0.001):
                     pass
             r.host.flush(0)
             r.tx_ok(0)

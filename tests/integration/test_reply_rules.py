@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Each message gets exactly the replies it should: one of its own if it is a
 question, one acknowledgement if it asks for one and REPLY_ACK was negotiated,

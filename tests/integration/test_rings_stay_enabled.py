@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """SET_FEATURES, a new kick descriptor or a message that is refused do not
 disable rings. A session without protocol features has its rings enabled from

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """A batch of transmitted packets is one submission with io_uring; it is not
 held back for more packets; a single packet leaves at once."""

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The host interface is deleted under a running device: the daemon stays, uses
 no CPU, shows it in stat, gives transmitted buffers back and counts them."""

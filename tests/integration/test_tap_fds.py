@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Tap queues opened by someone else, blocking or not, also from another
 network namespace: an idle device sleeps, and the first frame after a second

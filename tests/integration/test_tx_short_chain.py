@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """A transmit chain that cannot hold a virtio header and an Ethernet header.
 

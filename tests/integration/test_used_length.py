@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The used length counts what the device wrote: 0 for a transmitted chain of
 any shape, header and frame for a received one, exactly 1 for a control

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """A ring is stopped while the host takes nothing: the answer comes soon, and
 after it nothing in guest memory changes. Restarted there, each packet arrives
@@ -35,8 +34,12 @@ def test(engine):
             d.client.setup_vring(i, ring, base[i])
         q.wait(COUNT)
         check_equal([seq_of(f) for f in s.host.take(COUNT, 5)], list(range(COUNT)), "frames")
-        got = [d.recv() for _ in range(20)]
-        check_equal([p and seq_of(p[12:]) for p in got], list(range(900, 920)), "received")
+        # The bridge says things of its own.
+        got, packet = [], b""
+        while len(got) < 20 and packet is not None:
+            packet = d.recv()
+            got += [n for n in [seq_of((packet or b"")[12:])] if n >= 0]
+        check_equal(got, list(range(900, 920)), "received")
 
         # The same by disabling the ring.
         s.rate("80kbit")

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Descriptors of length 0 inside a chain are skipped, wherever they are and
 whatever their address: nothing is accessed there, and the rest of the chain

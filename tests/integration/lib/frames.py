@@ -19,11 +19,12 @@ def eth(payload=b"", dst=BROADCAST, src=GUEST_MAC, proto=ETH_P_TEST):
 
 def frame(seq, length=60):
     """A frame of @length bytes that names itself: sequence number, then a
-    pattern that depends on it."""
+    pattern that depends on it. Not a broadcast: a bridge would send a copy
+    on, and a copy is not charged to the tap's send buffer."""
     body = struct.pack(">I", seq & 0xffffffff)
     fill = max(length - 14 - len(body), 0)
     unit = bytes((seq + i) & 0xff for i in range(min(fill, 251)))
-    return eth((body + (unit * (fill // 251 + 1))[:fill])[:length - 14])
+    return eth((body + (unit * (fill // 251 + 1))[:fill])[:length - 14], dst=HOST_MAC)
 
 
 def seq_of(data):

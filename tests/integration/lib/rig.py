@@ -2,16 +2,18 @@
 """A daemon on a tap in a namespace, a scripted front-end, and the host side."""
 import contextlib
 import os
+import time
 
 from frames import frame, seq_of, udp4
 from vhost_client import Driver, HostSide
+import vltest
 from vltest import Netns, Virtlane, check, check_equal, need_tun, wait_for
 
 
 def engines():
     """The I/O engines to test; $VIRTLANE_ENGINE picks one."""
     one = os.environ.get("VIRTLANE_ENGINE")
-    return [one] if one else ["uring", "sync"]
+    return (one,) if one else vltest.engines()
 
 
 def each_engine(test):
@@ -21,7 +23,7 @@ def each_engine(test):
         test(engine)
 
 
-def wait_frame(host, match, limit=200):
+def wait_frame(host, match, limit=50000):
     """The first frame on the host side for which match(frame); None: none."""
     for _ in range(limit):
         got = host.get(3)
@@ -102,6 +104,11 @@ class Rig:
         except Exception:
             check_equal(got["is"], value, f"{kind} {name}")
 
+    def steer(self, pair=0):
+        """Frames of frame() for the guest go to @pair from now on: the tap
+        sends a flow to the queue it last came from."""
+        self.tx_ok(pair)
+
     def tx_ok(self, pair=0, driver=None):
         """A good frame passes from the guest to the host."""
         driver = driver or self.driver
@@ -137,6 +144,18 @@ class Rig:
                 return
             driver.post(pair=pair)
         check(False, "other frames only")
+
+    def recv_any(self, timeout=1.0):
+        """The next packet on any pair, None when none comes."""
+        end = time.monotonic() + timeout
+        while True:
+            for pair in range(len(self.driver.rx)):
+                got = self.driver.recv(pair, 0)
+                if got is not None:
+                    return got
+            if time.monotonic() > end:
+                return None
+            time.sleep(0.0005)
 
     def alive(self, pairs=None, fds=True):
         """Everything still works: each pair both ways, the control channel,

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A bridge whose other port is shaped: back-pressure for the tap."""
+from frames import ETH_P_TEST
 from vhost_client import HostSide
 
 
@@ -18,7 +19,7 @@ class Shaper:
             ns.ip("link", "set", name, "up")
         self._tc("add", "qdisc", "root", "handle", "1:", "htb", "default", "1")
         self._tc("add", "class", "parent", "1:", "classid", "1:1", *self._rate(rate))
-        self.host = HostSide(ns, "far0")
+        self.host = HostSide(ns, "far0", ETH_P_TEST)
 
     @staticmethod
     def _rate(rate):

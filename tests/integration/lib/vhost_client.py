@@ -34,7 +34,7 @@ F_CSUM, F_GUEST_CSUM, F_CTRL_GUEST_OFFLOADS, F_MTU, F_MAC = 0, 1, 2, 3, 5
 F_GUEST_TSO4, F_GUEST_TSO6, F_GUEST_ECN, F_GUEST_UFO = 7, 8, 9, 10
 F_HOST_TSO4, F_HOST_TSO6, F_HOST_ECN, F_HOST_UFO = 11, 12, 13, 14
 F_MRG_RXBUF, F_STATUS, F_CTRL_VQ, F_CTRL_RX = 15, 16, 17, 18
-F_GUEST_ANNOUNCE, F_MQ, F_CTRL_MAC_ADDR = 21, 22, 23
+F_CTRL_RX_EXTRA, F_GUEST_ANNOUNCE, F_MQ, F_CTRL_MAC_ADDR = 20, 21, 22, 23
 F_LOG_ALL, F_ANY_LAYOUT, F_INDIRECT, F_EVENT_IDX = 26, 27, 28, 29
 F_PROTOCOL, F_VERSION_1 = 30, 32
 F_GUEST_USO4, F_GUEST_USO6, F_HOST_USO = 54, 55, 56
@@ -583,7 +583,7 @@ class Driver:
         self.rx, self.tx = new[0::2], new[1::2]
         self.queues = dict(enumerate(new))
         self.posted = [{} for _ in self.rx]  # head -> segments
-        self.reaped = [[] for _ in self.rx]  # used entries not yet looked at
+        self.reaped = [[] for _ in self.rx]  # contents not yet looked at
         self.ctrl = None
         if ctrl:
             self.ctrl = Virtqueue(self.mem, 64, self.event_idx)
@@ -597,6 +597,10 @@ class Driver:
         if self.client.protocol & bits(P_STATUS):
             self.client.ack(SET_STATUS, U64.pack(DRIVER_OK))
         self.client.sync()
+        if self.ctrl and indices is None and self.features & bits(F_MQ):
+            # A driver with a control queue has one pair until it asks.
+            assert self.command(4, 0, struct.pack("<H", len(self.tx))) == 0, \
+                "VQ_PAIRS_SET was refused"
 
     def close(self):
         """Leaves as a killed front-end does: the socket just closes."""
@@ -610,6 +614,15 @@ class Driver:
 
     def __exit__(self, *exc):
         self.close()
+
+    def command(self, class_, cmd, data=b""):
+        """Runs a control command; its acknowledgement (0: done)."""
+        body = bytes([class_, cmd]) + data
+        status = self.mem.buffer(1, 0xff)
+        self.ctrl.add([(self.mem.buffer(len(body), data=body), len(body), 0),
+                       (status, 1, WRITE)])
+        assert self.ctrl.wait(1)[0][1] == 1, "used length of a command"
+        return self.mem.read(status, 1)[0]
 
     def packet(self, frame, hdr=None):
         """A guest buffer with virtio header and frame: (gpa, length, 0)."""
@@ -648,15 +661,16 @@ class Driver:
 
         Follows num_buffers when mergeable buffers are negotiated."""
         def more():
-            self.reaped[pair] += self.rx[pair].reap()
+            # Read at once: a descriptor that came back may be posted again.
+            self.reaped[pair] += [self.content(pair, head, length)
+                                  for head, length in self.rx[pair].reap()]
             return self.reaped[pair]
         data, left = b"", 1
         while left:
             if not poll(more, timeout):
                 assert not data, "a packet stopped half-way"
                 return None
-            head, length = self.reaped[pair].pop(0)
-            part = self.content(pair, head, length)
+            part = self.reaped[pair].pop(0)
             if not data and self.features & bits(F_MRG_RXBUF) and \
                     len(part) >= HDR_MRG:
                 left = U16.unpack_from(part, 10)[0]
@@ -708,14 +722,16 @@ class HostSide:
     def get(self, timeout=2.0):
         """The next frame, None when none comes in time."""
         self.sock.settimeout(max(timeout, 0.0001))
-        try:
-            data, anc, _, _ = self.sock.recvmsg(1 << 17, 256)
-        except (TimeoutError, BlockingIOError):
-            return None
-        except OSError as e:
-            if e.errno == errno.ENETDOWN:
+        while True:
+            try:
+                data, anc, _, _ = self.sock.recvmsg(1 << 17, 256)
+                break
+            except (TimeoutError, BlockingIOError):
                 return None
-            raise
+            except OSError as e:
+                # Said once, then the socket goes on.
+                if e.errno != errno.ENETDOWN:
+                    raise
         for level, kind, body in anc:
             if (level, kind) == (SOL_PACKET, PACKET_AUXDATA):
                 self.status = U32.unpack_from(body)[0]
