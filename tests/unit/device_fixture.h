@@ -76,7 +76,7 @@ void *dev_ptr(struct device *d, uint64_t gpa);
 /* Publishes what was added to ring @index and kicks if wanted. */
 void dev_kick(struct device *d, unsigned int index);
 
-/* Waits until @n entries of ring @index are used; fails after 2 s. */
+/* Waits until @n entries of ring @index or more are used; fails after 2 s. */
 void dev_wait_used(struct device *d, unsigned int index, uint32_t n);
 
 /* Waits until the network side took @n frames in all. */
