@@ -218,15 +218,23 @@ void dev_wait_used(struct device *d, unsigned int index, uint32_t n)
 	}
 }
 
+uint64_t dev_sent_count(struct device *d)
+{
+	uint64_t n;
+
+	pthread_mutex_lock(&d->lock);
+	n = d->sent;
+	pthread_mutex_unlock(&d->lock);
+	return n;
+}
+
 void dev_wait_sent(struct device *d, uint64_t n)
 {
 	uint64_t end = vl_now_ns() + 2 * VL_NS_PER_SEC;
 	uint64_t sent;
 
 	do {
-		pthread_mutex_lock(&d->lock);
-		sent = d->sent;
-		pthread_mutex_unlock(&d->lock);
+		sent = dev_sent_count(d);
 		if (sent >= n)
 			break;
 		nap();
@@ -279,9 +287,7 @@ void dev_tx_ok(struct device *d, unsigned int index, uint32_t len)
 	uint64_t before;
 	struct rd_done done;
 
-	pthread_mutex_lock(&d->lock);
-	before = d->sent;
-	pthread_mutex_unlock(&d->lock);
+	before = dev_sent_count(d);
 	assert_int_equal(rd_used_count(&d->ring[index]), 0);
 	assert_true(rd_add(&d->ring[index], &seg, 1, 0, RD_DIRECT, 0) >= 0);
 	dev_kick(d, index);

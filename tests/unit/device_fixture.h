@@ -79,6 +79,9 @@ void dev_kick(struct device *d, unsigned int index);
 /* Waits until @n entries of ring @index or more are used; fails after 2 s. */
 void dev_wait_used(struct device *d, unsigned int index, uint32_t n);
 
+/* Frames that the network side took so far. */
+uint64_t dev_sent_count(struct device *d);
+
 /* Waits until the network side took @n frames in all. */
 void dev_wait_sent(struct device *d, uint64_t n);
 

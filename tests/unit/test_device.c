@@ -133,7 +133,7 @@ static void rings_restart_at_any_index(void **state)
 			(void)dev_stop(&d, 1); /* twice: nothing happens */
 			dev_start(&d, 1);
 		}
-		assert_int_equal(d.sent, 5);
+		assert_int_equal(dev_sent_count(&d), 5);
 		dev_free(&d);
 	}
 }
