@@ -364,9 +364,15 @@ static void start_fn(struct vl_worker *w, void *arg)
 					  call->features);
 }
 
+/* The control queue comes after the pairs that the driver knows of: all with
+ * VIRTIO_NET_F_MQ, one without (virtio 1.2, 5.1.2). */
 static bool is_ctrl(const struct vl_device *dev, unsigned int index)
 {
-	return index == 2 * dev->n_pairs;
+	unsigned int pairs =
+		dev->features & VL_FEATURE(VIRTIO_NET_F_MQ) ? dev->n_pairs : 1;
+
+	return (dev->features & VL_FEATURE(VIRTIO_NET_F_CTRL_VQ)) &&
+	       index == 2 * pairs;
 }
 
 static int start_ctrl(struct vl_device *dev, const struct vl_vring *ring)
@@ -396,6 +402,8 @@ int vl_device_vring_start(struct vl_device *dev, unsigned int index,
 		return -EINVAL;
 	if (is_ctrl(dev, index))
 		return start_ctrl(dev, ring);
+	if (index / 2 >= dev->n_pairs)
+		return -EINVAL;
 	p = &dev->pairs[index / 2];
 	call.features = call.tx ? dev->features : rx_features(dev);
 	p->running[call.tx] = true;
@@ -436,6 +444,8 @@ void vl_device_vring_stop(struct vl_device *dev, unsigned int index,
 		update_ports(dev);
 		return;
 	}
+	if (index / 2 >= dev->n_pairs)
+		return;
 	p = &dev->pairs[index / 2];
 	if (!p->running[call.tx])
 		return;
@@ -469,12 +479,12 @@ static void set_fd(struct vl_device *dev, unsigned int index, int fd, bool err)
 
 	if (index >= vl_device_queues(dev))
 		return;
-	if (!is_ctrl(dev, index))
-		vl_worker_call(&dev->pairs[index / 2].worker, fd_fn, &call);
-	else if (err)
+	if (is_ctrl(dev, index) && err)
 		ring->err_fd = fd;
-	else
+	else if (is_ctrl(dev, index))
 		ring->call_fd = fd;
+	else if (index / 2 < dev->n_pairs)
+		vl_worker_call(&dev->pairs[index / 2].worker, fd_fn, &call);
 }
 
 void vl_device_vring_call(struct vl_device *dev, unsigned int index, int fd)

@@ -2,7 +2,8 @@
 /*
  * The virtio-net device (virtio 1.2, section 5.1): queue pairs, each with a
  * worker thread, over one backend. Queue indices are those of the spec:
- * 2n is receiveq n, 2n + 1 transmitq n, the last one the control queue.
+ * 2n is receiveq n, 2n + 1 transmitq n; the control queue follows the last pair
+ * (the first one, when VIRTIO_NET_F_MQ was not negotiated).
  *
  * All functions: control thread only. Those that change a running queue hand
  * over to its worker and return when the worker is done.
