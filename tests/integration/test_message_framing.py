@@ -46,9 +46,12 @@ def wrong_sizes(r):
             for flags in (VERSION, VERSION | NEED_REPLY, 0, 2, VERSION | REPLY, 0xffffffff):
                 c = Client(r.path)
                 try:
-                    c.send(request, b"\x55" * min(size, 100), flags=flags, size=size)
+                    c.send(request, b"\x55" * min(size, 8192), flags=flags, size=size)
                 except Closed:
                     pass
+                if size >= 4096 or flags & 3 != VERSION:
+                    check(c.ended(), f"request {request}, {size} bytes, flags {flags:#x}: "
+                          "the session goes on")
                 c.close()
         check(r.daemon.alive(), f"request {request} ended the daemon")
     served(r)

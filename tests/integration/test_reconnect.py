@@ -18,7 +18,7 @@ class Leaver:
     def __init__(self):
         self.mem = Memory(4 << 20)
         self.queues = [Virtqueue(self.mem, 64, True) for _ in range(4)]
-        self.buffers = [self.mem.buffer(1600) for _ in range(32)]
+        self.buffers = [self.mem.buffer(1600) for _ in range(40)]
         self.out = self.mem.buffer(112, data=bytes(12) + frame(1, 100))
 
     def steps(self, c):
@@ -50,7 +50,7 @@ class Leaver:
                 if i % 2:
                     q.add(*[[(self.out, 112, 0)]] * 3)
                 else:
-                    q.add([(self.buffers[n], 1600, 2)])
+                    q.add([(self.buffers[20 * (i // 2) + n], 1600, 2)])
             yield
         for i in range(4):
             c.get_vring_base(i)
