@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Writes the seeds of the targets ring, net_hdr and device into corpus/TARGET/.
+
+Run after a change of an input format. Seeds have speaking names; what a fuzzer
+has found is added by hand, under the hash that it gives."""
+
+import pathlib
+import struct
+
+HERE = pathlib.Path(__file__).parent / "corpus"
+NEXT, WRITE, INDIRECT = 1, 2, 4
+RX, TX, CTRL = 0, 1, 2
+DATA = 0xC000
+VERSION_1, MRG, CSUM, TSO4, GUEST_CSUM, GUEST_TSO4 = 1 << 32, 1 << 15, 1, 1 << 11, 2, 1 << 7
+
+
+def memory(at, data):
+    return b"".join(bytes([0]) + struct.pack("<HBB", at + i & 0xFFFF, at + i >> 16, len(data[i:i + 255]))
+                    + data[i:i + 255] for i in range(0, len(data), 255))
+
+
+def desc(ring, index, addr, length, flags=0, following=0):
+    return struct.pack("<BBHIIBH", 1, ring, index, addr, length, flags, following)
+
+
+def avail(ring, head):
+    return struct.pack("<BBH", 2, ring, head)
+
+
+def table(at, addr, length, flags=0, following=0):
+    return struct.pack("<BHIIBH", 3, at, addr, length, flags, following)
+
+
+def rings(size_log=5, start=0):
+    return struct.pack("<BH", size_log - 1, start) * 3
+
+
+def ring_seeds():
+    """steps: 4 pop(how) 5 push(which, len) 6 unpop(n) 7 publish 8, 9 kicks 10 available"""
+    head = rings() + b"\0\0"
+    pop, push, publish = b"\4\1", b"\5\0" + struct.pack("<I", 0), b"\7"
+    one = desc(0, 0, DATA, 64) + avail(0, 0)
+    two = desc(0, 0, DATA, 12, NEXT, 5) + desc(0, 5, DATA + 64, 1500, WRITE) + avail(0, 0)
+    ind = desc(0, 3, DATA, 32, INDIRECT) + table(DATA, DATA + 99, 12, NEXT, 1)
+    ind += table(DATA + 16, DATA + 200, 999, WRITE) + avail(0, 3)
+    yield "direct", head + one + pop + push + publish
+    yield "chained", head + two + pop + push + publish
+    yield "indirect", head + ind + pop + push + publish
+    yield "no_features", rings() + b"\1\1" + one + ind + pop + pop + push + push + publish
+    yield "unpop", head + one + two + ind + pop * 3 + b"\6\2" + pop + pop + push * 3 + publish
+    yield "little_room", head + two + b"\4\2" + b"\4\4" + pop + push
+    yield "self_loop", head + desc(0, 0, DATA, 0, NEXT, 0) + avail(0, 0) + pop + push
+    yield "nested", head + desc(0, 0, DATA, 32, INDIRECT) + table(DATA, DATA, 32, INDIRECT) + avail(0, 0) + pop
+    yield "across_regions", head + desc(0, 0, 0x1FFF0, 64) + avail(0, 0) + pop + push
+    yield "unmapped", head + desc(0, 0, 0xFFFFFFF0, 64) + avail(0, 0) + pop + push
+    yield "bad_head", head + avail(0, 999) + pop + one + pop
+    yield "avail_jump", head + memory(0x2002, b"\0\x80") + pop + one + pop
+    yield "wrap", rings(2, 65534) + b"\0\0" + (one + b"\x08" + pop + push + publish + b"\x09") * 6
+    yield "smallest", rings(1) + b"\0\0" + one + pop + push + publish + one + pop + push + publish
+
+
+def header_seeds():
+    def header(flags, gso, hdr_len, gso_size, start, offset, frame, features):
+        return struct.pack("<BBHHHHIQ", flags, gso, hdr_len, gso_size, start, offset, frame, features)
+    full = CSUM | TSO4 | 1 << 12 | 1 << 13 | 1 << 56
+    yield "plain", header(0, 0, 0, 0, 0, 0, 60, 0)
+    yield "csum", header(1, 0, 0, 0, 34, 16, 60, full)
+    yield "csum_past_end", header(1, 0, 0, 0, 65535, 65535, 60, full)
+    yield "tso4", header(1, 1, 54, 1448, 34, 16, 9000, full)
+    yield "tso6_ecn", header(1, 0x84, 74, 1428, 54, 16, 9000, full)
+    yield "uso", header(1, 5, 42, 1400, 34, 6, 9000, full)
+    yield "all_ones", b"\xff" * 22
+    yield "empty", b""
+
+
+def device_seeds():
+    """steps: 4 frame arrives(len) 5 host answers(which) 6 restart(ring) 8 run"""
+    def head(mode, features, size_log=5, start=0):
+        return struct.pack("<BQ", mode, features) + rings(size_log, start)
+    run = b"\x08"
+    send = desc(TX, 0, DATA, 12, NEXT, 1) + desc(TX, 1, DATA + 64, 60) + avail(TX, 0)
+    small = desc(TX, 2, DATA, 5) + avail(TX, 2)
+    large = desc(TX, 3, DATA, 12, NEXT, 4) + desc(TX, 4, DATA + 64, 9000) + avail(TX, 3)
+    tso = memory(0xF000, struct.pack("<BBHHHH", 1, 1, 54, 1448, 34, 16))
+    tso += desc(TX, 5, 0xF000, 0x8000) + avail(TX, 5)
+    post = b"".join(desc(RX, i, 0x10000 + i * 2048, 1600, WRITE) + avail(RX, i) for i in range(8))
+    bits = b"".join(desc(RX, i, 0x10000 + i * 128, 100, WRITE) + avail(RX, i) for i in range(30))
+    one_large = desc(RX, 30, 0x10000, 0x1FFFF, WRITE) + avail(RX, 30)
+
+    def arrive(length):
+        return struct.pack("<BI", 4, length)
+    command = memory(DATA, bytes([1, 1, 2, 0, 0, 0, 0, 9]))
+    command += desc(CTRL, 0, DATA, 8, NEXT, 1) + desc(CTRL, 1, DATA + 64, 1, WRITE) + avail(CTRL, 0)
+    every = 0x01FFFFFFFFFFFFFF
+    for mode in range(4):
+        yield f"send_{mode}", head(mode, VERSION_1) + send + run + small + large + run
+        yield f"tso_{mode}", head(mode, VERSION_1 | CSUM | TSO4) + tso + run
+        yield f"legacy_{mode}", head(mode, 0) + send + post + arrive(70) + run
+        yield f"receive_{mode}", head(mode, VERSION_1) + post + arrive(72) * 5 + run + arrive(9000) + run
+        yield f"merge_{mode}", head(mode, VERSION_1 | MRG) + bits + arrive(1526) * 2 + run
+        yield f"large_{mode}", head(mode, VERSION_1 | MRG | GUEST_CSUM | GUEST_TSO4) + post + arrive(12000) + run
+        yield f"large_then_bits_{mode}", head(mode, VERSION_1 | MRG) + one_large + run + bits + arrive(900) * 20 + run
+        yield f"wait_{mode}", head(mode, VERSION_1 | MRG) + bits[:60] + arrive(1526) + run + bits[60:] + run
+        yield f"full_{mode}", head(mode, VERSION_1) + send + b"\5\1" + run + send + run
+        yield f"down_{mode}", head(mode, VERSION_1) + send + b"\5\2" + run + send + run
+        yield f"restart_{mode}", head(mode, every, 3, 65533) + (send + post + arrive(60) + run + b"\6\0\6\1\6\2") * 3
+        yield f"control_{mode}", head(mode, every) + command + run + send + run
+
+
+def main():
+    for target, seeds in ("ring", ring_seeds), ("net_hdr", header_seeds), ("device", device_seeds):
+        (HERE / target).mkdir(parents=True, exist_ok=True)
+        for name, data in seeds():
+            (HERE / target / name).write_bytes(data)
+
+
+main()
