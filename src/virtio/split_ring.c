@@ -63,12 +63,21 @@ int vl_vq_start(struct vl_virtqueue *vq, const char *name,
 	vq->ring = *ring;
 	vq->mem = vl_guest_mem_get(mem);
 	(void)snprintf(vq->name, sizeof(vq->name), "%s", name);
-	vq->last_avail = ring->base;
-	vq->avail_cache = ring->base;
 	/* A driver that restarted has set it anew, one that stayed expects us
 	 * to go on from here: the ring is right in both cases. */
 	vq->used_idx = vl_load_acquire(&ring->used->idx);
 	vq->published = vq->used_idx;
+	/* Before a stop everything is handed back, so the base is the same. A
+	 * front-end whose back-end was killed may not know it (DPDK's
+	 * virtio-user says 0) or count what was in flight: go on behind what
+	 * is used, or chains would be done twice, or never. */
+	if (ring->base != vq->used_idx)
+		vl_log(VL_LOG_DEBUG, name,
+		       "goes on at index %u, where the used ring ends, not at "
+		       "%u as the front-end said",
+		       vq->used_idx, ring->base);
+	vq->last_avail = vq->used_idx;
+	vq->avail_cache = vq->used_idx;
 	vq->signalled_valid = false;
 	vq->pushed_since_start = false;
 	vq->notify_enabled = true;

@@ -34,7 +34,7 @@ struct vring_used;
 /* What a queue needs to run; pointers are host addresses, wholly mapped. */
 struct vl_vring {
 	uint32_t num;  /* a power of two, 2 to VL_VQ_SIZE_MAX */
-	uint16_t base; /* next available index */
+	uint16_t base; /* next available index, see vl_vq_start() */
 	struct vring_desc *desc;
 	struct vring_avail *avail;
 	struct vring_used *used;
@@ -104,7 +104,8 @@ struct vl_virtqueue {
 
 /*
  * Starts @vq on @ring with a reference to @mem. Takes used->idx from the ring
- * (a restarted driver may have set it). Notifications from the driver are
+ * (a restarted driver may have set it), and goes on there in the available ring
+ * too, whatever @ring->base is. Notifications from the driver are
  * wanted from the start. @name is copied. -EINVAL for a bad size or pointer.
  */
 int vl_vq_start(struct vl_virtqueue *vq, const char *name,

@@ -485,6 +485,20 @@ static void restart_reads_the_used_index(void **state)
 	fix_free(&fix);
 }
 
+/* DPDK's virtio-user gives base 0 to the back-end that follows a killed one. */
+static void restart_with_a_wrong_base_repeats_nothing(void **state)
+{
+	(void)state;
+	for (uint16_t base = 0; base < 8; base += 7) {
+		fix_init(&fix, &(struct fix_config){ .num = 8, .start = 500 });
+		roundtrip(&fix, 5, 1);
+		vl_vq_stop(&fix.vq);
+		fix_start(&fix, base);
+		roundtrip(&fix, 13, 4);
+		fix_free(&fix);
+	}
+}
+
 static void kick_flag_follows_the_device(void **state)
 {
 	(void)state;
@@ -620,6 +634,7 @@ int main(void)
 		cmocka_unit_test(first_completion_after_restart_calls),
 		cmocka_unit_test(stop_publishes_and_calls),
 		cmocka_unit_test(restart_reads_the_used_index),
+		cmocka_unit_test(restart_with_a_wrong_base_repeats_nothing),
 		cmocka_unit_test(kick_flag_follows_the_device),
 		cmocka_unit_test(kick_event_index_follows_the_device),
 		cmocka_unit_test(enable_kick_looks_again),

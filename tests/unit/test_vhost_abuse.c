@@ -592,16 +592,18 @@ static void test_add_and_remove(void **state)
 		}
 	}
 	assert_int_equal(client_running(&c), 1);
-	/* Twice the same, and one that is not there. */
+	/* Not there; then the same twice, to be removed twice. */
 	assert_int_not_equal(
 		client_ack(&c, VHOST_USER_REM_MEM_REG, &reg, sizeof(reg), -1),
 		0);
-	assert_int_equal(client_ack(&c, VHOST_USER_ADD_MEM_REG, &reg,
-				    sizeof(reg), c.mem_fd),
-			 0);
-	assert_int_not_equal(client_ack(&c, VHOST_USER_ADD_MEM_REG, &reg,
-					sizeof(reg), c.mem_fd),
-			     0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(client_ack(&c, VHOST_USER_ADD_MEM_REG, &reg,
+					    sizeof(reg), c.mem_fd),
+				 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(client_ack(&c, VHOST_USER_REM_MEM_REG, &reg,
+					    sizeof(reg), -1) == 0,
+				 i < 2);
 	client_close(&c);
 }
 
