@@ -110,13 +110,30 @@ def iperf3(guest, *options, seconds=2, port=5201, parallel=1):
     return json.loads(text[start:])["end"]
 
 
+def _receive_buffer_errors(snmp):
+    """UDP datagrams that a receiving program was too slow for, from /proc/net/snmp."""
+    names, values = [line.split() for line in snmp.splitlines() if line.startswith("Udp:")]
+    return int(values[names.index("RcvbufErrors")])
+
+
 def check_udp(netns, guest, rate="20M"):
-    """Datagrams at a rate that everyone can take arrive both ways, all of them, in order."""
+    """Datagrams at a modest rate arrive both ways, all of them.
+
+    On a busy machine the receiving iperf3 may not get the processor in time;
+    what its socket had no room for has arrived all the same.
+    """
+
+    def late():
+        return (_receive_buffer_errors(netns.run("cat", "/proc/net/snmp").stdout)
+                + _receive_buffer_errors(guest.out("cat /proc/net/snmp")))
+
     with Iperf3Server(netns):
         for direction in ((), ("-R",)):
+            before = late()
             end = iperf3(guest, "-u", "-b", rate, "-l", "1200", *direction)["sum"]
+            lost = end["lost_packets"] - (late() - before)
             check(end["packets"] > 1000, f"only {end['packets']} datagrams were sent")
-            check(end["lost_packets"] == 0, f"{direction}: {end['lost_packets']} of {end['packets']} lost")
+            check(lost <= 0, f"{' '.join(direction)}: {lost} of {end['packets']} datagrams lost on the way")
 
 
 def check_traffic(netns, guest, mib=8):
@@ -145,7 +162,8 @@ class Testpmd(Process):
     """DPDK's testpmd in interactive mode. devices: --vdev arguments; options: its own."""
 
     __test__ = False
-    PROMPT = r"testpmd> \Z"
+    # It is written letter by letter, and messages of other threads come between.
+    PROMPT = r"> \Z"
 
     def __init__(self, *devices, netns=None, options=(), memory=256):
         need_program("dpdk-testpmd")
@@ -172,8 +190,15 @@ class Testpmd(Process):
         """Run a command; returns what it prints."""
         before = self.mark()
         self.send(line + "\n")
-        end = self.wait_output(self.PROMPT, timeout, before + 1)
-        return self.output()[before:end.start()]
+        for _ in range(timeout):
+            try:
+                end = self.wait_output(self.PROMPT, 1, before + 1)
+                return self.output()[before:end.start()]
+            except TestFailure:
+                if not self.alive():
+                    raise
+                self.send("\n")  # a message behind the prompt hides it
+        raise TestFailure(f"testpmd does not end the command {line}")
 
     def forward(self, mode):
         """Stop, and start forwarding in another mode (txonly, rxonly, io, macswap, icmpecho)."""
