@@ -84,7 +84,8 @@ def test(engine):
             check_equal(mem.read(status, 1)[0], ERR, f"{name}: ack")
         # Malformed chains.
         end = mem.regions[0].gpa + mem.regions[0].size
-        for segs in ([(end, 3, 0), (mem.buffer(1), 1, WRITE)], [(mem.buffer(1), 1, WRITE), buf(b"xyz")],
+        for segs in ([(end, 3, 0), (mem.buffer(1), 1, WRITE)],
+                     [(mem.buffer(1), 1, WRITE), buf(b"xyz")],
                      [buf(b"\0\0\1"), (end - 1, 2, WRITE)], [(0, 0, 0)]):
             check_equal(command(segs), 0, "length of a malformed command")
         # A very long one: bounded, an error or ignored, not the end.

@@ -4,7 +4,6 @@ directions; a chain is a stream of bytes. Nothing is written beside the
 buffers."""
 from frames import frame
 from rig import Rig, each_engine
-from vhost_client import WRITE
 from vltest import check, check_equal, run
 
 SPLITS = [(n,) for n in range(1, 14)]

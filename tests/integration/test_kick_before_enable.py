@@ -8,7 +8,7 @@ import time
 from frames import frame, seq_of
 from rig import Rig, each_engine
 from vhost_client import SET_VRING_ENABLE, U64
-from vltest import check, check_equal, run
+from vltest import check_equal, run
 
 
 def test(engine):

@@ -5,7 +5,7 @@ import random
 
 from frames import frame
 from rig import Rig, engines
-from vhost_client import Client, Driver, Memory, Virtqueue, SET_VRING_ADDR, SET_VRING_BASE, \
+from vhost_client import Client, Driver, Memory, Virtqueue, SET_VRING_BASE, \
     SET_VRING_CALL, SET_VRING_ENABLE, SET_VRING_ERR, SET_VRING_KICK, SET_VRING_NUM
 from vltest import check, run, sanitizer
 
