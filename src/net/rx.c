@@ -533,9 +533,16 @@ static uint32_t finish_read(struct vl_rxq *rxq, uint32_t r, uint32_t at,
 	return 0;
 }
 
-/* What a read that got nothing tells of the lane. */
+/* What a read that got nothing tells of the lane, or of the buffers. */
 static void learn_from(struct vl_rxq *rxq, int res)
 {
+	/* No memory behind the addresses any more. No later read could do
+	 * better with these buffers, so it is no use to go on. */
+	if (res == -EFAULT) {
+		VL_STAT_INC(rxq->counters.drop_refused);
+		vl_vq_break(&rxq->vq, VL_VQ_MEM_LOST);
+		return;
+	}
 	switch (vl_io_verdict(res)) {
 	case VL_IO_GONE:
 		rxq->lane->gone = true;

@@ -166,6 +166,10 @@ static void *worker_main(void *arg)
 		more |= vl_rxq_turn(&w->rx);
 		if (!more && !vl_load_acquire(&w->call_pending) && !w->stop)
 			vl_io_wait(w->io, sleep_limit(w));
+		else if (w->engine == VL_IO_SYNC)
+			/* Only a wait looks for events; a busy queue must not
+			 * keep those of the other one from being seen. */
+			vl_io_wait(w->io, 0);
 		reap(w);
 	}
 	if (!err)

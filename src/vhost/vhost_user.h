@@ -7,8 +7,8 @@
  * the state of each vring, and when a ring may run. What a ring does is the
  * business of the device above, which is called through struct vl_vhost_ops.
  *
- * A ring runs when its kick was given, size, addresses and memory are known
- * and valid, and it is enabled. Without VHOST_USER_F_PROTOCOL_FEATURES in the
+ * A ring runs when features were set, its kick was given, size, addresses and
+ * memory are known and valid, and it is enabled. Without VHOST_USER_F_PROTOCOL_FEATURES in the
  * last SET_FEATURES every ring counts as enabled. A ring that is not enabled
  * is left alone: its chains wait (as DPDK and rust-vmm do).
  *

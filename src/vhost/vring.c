@@ -118,8 +118,10 @@ static bool may_run(struct vl_vhost *vu, const struct vl_vhost_ring *ring,
 {
 	const char *part;
 
-	if (!ring->kick_set || !ring->addr_set || !ring->num || !vu->mem ||
-	    !enabled(vu, ring) || vl_guest_mem_lost(vu->mem))
+	/* Before SET_FEATURES the layout of packets is not known. */
+	if (!vu->features_set || !ring->kick_set || !ring->addr_set ||
+	    !ring->num || !vu->mem || !enabled(vu, ring) ||
+	    vl_guest_mem_lost(vu->mem))
 		return false;
 	part = resolve_parts(vu, ring, out);
 	if (part) {
