@@ -36,6 +36,7 @@ struct load_net {
 	int fd;
 	struct ifreq ifr;
 	unsigned int tx_window;
+	int refusal;
 	uint8_t *slots; /* receive buffers */
 	struct mmsghdr rx_msg[LOAD_NET_BATCH], tx_msg[LOAD_NET_BATCH];
 	struct iovec rx_iov[LOAD_NET_BATCH], tx_iov[LOAD_NET_BATCH][3];
@@ -226,6 +227,7 @@ int load_net_send(struct load_net *n, const struct load_gen *g,
 		n->tx_iov[i][2].iov_len = f->payload_len;
 	}
 	sent = sendmmsg(n->fd, n->tx_msg, max, MSG_DONTWAIT);
+	n->refusal = sent < 0 ? errno : 0;
 	if (sent < 0) {
 		if (errno == EAGAIN || errno == ENOBUFS || errno == EINTR)
 			return 0;
@@ -233,6 +235,11 @@ int load_net_send(struct load_net *n, const struct load_gen *g,
 	}
 	l->sent += (unsigned int)sent;
 	return sent;
+}
+
+int load_net_refusal(const struct load_net *n)
+{
+	return n->refusal;
 }
 
 uint64_t load_net_drops(struct load_net *n)

@@ -40,6 +40,9 @@ int load_net_receive(struct load_net *n, const struct load_gen *g,
 int load_net_send(struct load_net *n, const struct load_gen *g,
 		  struct load_ledger *l, unsigned int max);
 
+/* Why the last send took nothing, 0 when it did. */
+int load_net_refusal(const struct load_net *n);
+
 /* Frames that this socket itself lost since the last call. */
 uint64_t load_net_drops(struct load_net *n);
 

@@ -498,6 +498,12 @@ static int report(struct load *l)
 	if (l->stalled)
 		printf("stalled: nothing moved for %llu s\n",
 		       (unsigned long long)(STALL_NS / VL_NS_PER_SEC));
+	if (l->stalled && load_net_refusal(l->net)) {
+		printf("harness: the packet socket refuses frame %llu: %s\n",
+		       (unsigned long long)l->rx.sent,
+		       strerror(load_net_refusal(l->net)));
+		return 2;
+	}
 	if (drops) {
 		printf("harness: the packet socket itself dropped %llu\n",
 		       (unsigned long long)drops);

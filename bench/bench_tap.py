@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Packets per CPU second of the back-end between a driver and a tap.
+
+Each candidate has a namespace with a tap0 of its own, and is idle while another
+is measured. The back-end has one CPU, what loads it another.
+"""
+
+import contextlib
+import json
+import os
+import time
+
+from vltest import Netns, TestFailure, VhostTap, VirtioUser, Workdir, need_program, need_tun, virtlane_on_tap
+
+from cpu import BACK_END, LOAD, cpu_seconds, on_cpu
+from report import Bar, Experiment, say
+
+SIZES = (64, 1514)
+GSO_SIZE = 65536
+# What Linux makes of 64 KiB with 32 KiB page fragments, and with single pages.
+GSO_PIECES = (4, 17)
+WARM_UP = 0.3
+
+VIRTLANE, TESTPMD, RAW = "virtlane", "testpmd vhost-tap", "raw io_uring loop"
+FIGURES = {
+    "pps": ("kpackets/s", 1e-3, "{:.0f}"),
+    "per_cpu": ("kpackets/CPU s", 1e-3, "{:.0f}"),
+}
+
+
+class BackEnd:
+    """A back-end with its tap0 in a namespace, and a driver on its socket."""
+
+    def __init__(self, netns, socket, process):
+        self.netns = netns
+        self.socket = socket
+        self.process = process
+        self.driver = None
+
+    def awake(self):
+        """Context: it does its work."""
+        return contextlib.nullcontext()
+
+    def drive(self, size, seconds):
+        """DPDK's driver sends frames of this size; counted at the tap."""
+        self.driver.command("set txpkts " + str(size))
+        with self.awake():
+            self.driver.command("start")
+            time.sleep(WARM_UP)
+            before, cpu, start = self.netns.counter("tap0", "rx_packets"), cpu_seconds(self.process.pid), time.monotonic()
+            time.sleep(seconds)
+            after, end = self.netns.counter("tap0", "rx_packets"), time.monotonic()
+            cpu = cpu_seconds(self.process.pid) - cpu
+            self.driver.command("stop")
+        if after == before:
+            raise TestFailure(f"{self.process.name}: nothing arrived at the tap")
+        return {"pps": (after - before) / (end - start), "per_cpu": (after - before) / cpu}
+
+    def flood(self, mode, size, seconds, pieces=1):
+        """vl-flood drives it."""
+        with self.awake():
+            return run_program(self.netns, LOAD, "vl-flood", "--ifname=tap0", f"--socket={self.socket}",
+                               f"--mode={mode}", f"--size={size}", f"--pieces={pieces}",
+                               f"--seconds={seconds}", f"--pid={self.process.pid}")
+
+
+class TestpmdBackEnd(BackEnd):
+    """Polls all the time unless it is stopped."""
+
+    @contextlib.contextmanager
+    def awake(self):
+        """Forwards meanwhile."""
+        self.process.command("start")
+        try:
+            yield
+        finally:
+            self.process.command("stop")
+
+
+def run_program(netns, cpu, name, *options):
+    """One of our programs in a namespace on a CPU; returns a round's values."""
+    with on_cpu(cpu):
+        done = netns.run(os.path.join(os.environ["VIRTLANE_BENCH"], name), *options)
+    line = json.loads(done.stdout.strip().splitlines()[-1])
+    return {"pps": line["packets"] / line["seconds"], "per_cpu": line["packets_per_cpu_second"]}
+
+
+def raw(netns, size, seconds, pieces=1):
+    """The raw loop on the back-end's CPU."""
+    return run_program(netns, BACK_END, "tap-rawloop", "--ifname=tap0", f"--size={size}",
+                       f"--pieces={pieces}", f"--seconds={seconds}")
+
+
+@contextlib.contextmanager
+def virtlane():
+    """virtlane on a tap."""
+    with on_cpu(BACK_END):
+        stack = contextlib.ExitStack()
+        netns, daemon = stack.enter_context(virtlane_on_tap())
+    with stack:
+        yield BackEnd(netns, daemon.socket, daemon)
+
+
+@contextlib.contextmanager
+def testpmd():
+    """DPDK's testpmd between a vhost-user port and a tap."""
+    with Workdir() as work, Netns("pmd") as netns:
+        with on_cpu(BACK_END):
+            process = VhostTap(work / "vu.sock", netns=netns).start()
+        with contextlib.ExitStack() as stack:
+            stack.push(process)
+            process.command("stop")
+            netns.configure("tap0")
+            yield TestpmdBackEnd(netns, work / "vu.sock", process)
+
+
+@contextlib.contextmanager
+def drivers(back_ends):
+    """DPDK's driver on each of them, ready to send."""
+    with contextlib.ExitStack() as stack:
+        for back_end in back_ends:
+            with on_cpu(LOAD), back_end.awake():
+                back_end.driver = stack.enter_context(VirtioUser(back_end.socket))
+                back_end.driver.wait_link()
+                back_end.driver.command("set fwd txonly")
+        yield
+
+
+def transmit(ours, theirs, raw_netns, rounds, seconds):
+    """Frames of Ethernet size from DPDK's driver."""
+    found = []
+    with drivers((ours, theirs)):
+        for size in SIZES:
+            e = Experiment(f"TX, {size} B, driver: DPDK virtio-user", FIGURES,
+                           [Bar(VIRTLANE, TESTPMD, 1.3, "per_cpu"), Bar(VIRTLANE, RAW, 0.85, "per_cpu")])
+            say(e.title)
+            for _ in range(rounds):
+                e.add(VIRTLANE, **ours.drive(size, seconds))
+                e.add(TESTPMD, **theirs.drive(size, seconds))
+                e.add(RAW, **raw(raw_netns, size, seconds))
+            found.append(e)
+    return found
+
+
+def transmit_gso(ours, raw_netns, rounds, seconds):
+    """Frames with segmentation offload."""
+    for pieces in GSO_PIECES:
+        e = Experiment(f"TX, TSO frames of {GSO_SIZE} B in {pieces} buffers, driver: vl-flood", FIGURES,
+                       [Bar(VIRTLANE, RAW, 0.9, "per_cpu")])
+        say(e.title)
+        for _ in range(rounds):
+            e.add(VIRTLANE, **ours.flood("tx", GSO_SIZE, seconds, pieces))
+            e.add(RAW, **raw(raw_netns, GSO_SIZE, seconds, pieces))
+        yield e
+
+
+def receive(ours, theirs, rounds, seconds):
+    """Frames from the host."""
+    for size in SIZES:
+        e = Experiment(f"RX, {size} B, driver: vl-flood", FIGURES, [Bar(VIRTLANE, TESTPMD, 1.3, "per_cpu")])
+        say(e.title)
+        for _ in range(rounds):
+            e.add(VIRTLANE, **ours.flood("rx", size, seconds))
+            e.add(TESTPMD, **theirs.flood("rx", size, seconds))
+        yield e
+
+
+def measure(rounds=5, seconds=1.5):
+    """All experiments with a tap."""
+    need_tun()
+    need_program("dpdk-testpmd")
+    with contextlib.ExitStack() as stack:
+        say("starting virtlane, testpmd and their drivers")
+        ours = stack.enter_context(virtlane())
+        theirs = stack.enter_context(testpmd())
+        raw_netns = stack.enter_context(Netns("raw"))
+        raw_netns.add_tap()
+        found = transmit(ours, theirs, raw_netns, rounds, seconds)
+        found += transmit_gso(ours, raw_netns, rounds, seconds)
+        found += receive(ours, theirs, rounds, seconds)
+    return found
