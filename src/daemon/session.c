@@ -176,6 +176,7 @@ static void sock_event(void *ctx, uint32_t events)
 
 	(void)events;
 	err = vl_vhost_input(s->vhost);
+	vl_device_settle(s->dev);
 	if (!err) {
 		channel_sync(s);
 		return;

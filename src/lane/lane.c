@@ -95,6 +95,11 @@ void vl_lane_forget_recv(struct vl_lane *lane)
 	lane->empty = false;
 }
 
+void vl_lane_retry(struct vl_lane *lane)
+{
+	cancel_polls(lane);
+}
+
 void vl_lane_ready(struct vl_lane *lane, uint64_t tag)
 {
 	if (tag == lane->tag_in)

@@ -65,6 +65,10 @@ void vl_lane_set_empty(struct vl_lane *lane);
 /* No packet to read is wanted any more: the readiness event is cancelled. */
 void vl_lane_forget_recv(struct vl_lane *lane);
 
+/* The host interface changed: tries again what it waits for. (A tap that is
+ * down is never writable, but takes a write as an occasion to say so.) */
+void vl_lane_retry(struct vl_lane *lane);
+
 /* The readiness event @tag (tag_in or tag_out) came. */
 void vl_lane_ready(struct vl_lane *lane, uint64_t tag);
 

@@ -10,7 +10,9 @@
  * A port of the backend takes part in the host network while a ring of its
  * queue pair runs and the pair is in use: with a control queue here, the
  * driver says how many pairs it uses (VIRTIO_NET_CTRL_MQ); without one the
- * front-end does, by starting rings.
+ * front-end does, by starting rings. A port that is taken out loses what waits
+ * in it, so that does not happen when a ring stops only to start again at once
+ * (a new memory table), but when the changes are over: vl_device_settle().
  */
 #include "net/device.h"
 
@@ -441,7 +443,6 @@ void vl_device_vring_stop(struct vl_device *dev, unsigned int index,
 		if (dev->ctrl->vq.running && dev->config.ctrl_watch)
 			dev->config.ctrl_watch(dev->config.ctx, -1);
 		*base = vl_vq_stop(&dev->ctrl->vq);
-		update_ports(dev);
 		return;
 	}
 	if (index / 2 >= dev->n_pairs)
@@ -452,7 +453,11 @@ void vl_device_vring_stop(struct vl_device *dev, unsigned int index,
 	vl_worker_call(&p->worker, stop_fn, &call);
 	*base = call.base;
 	p->running[call.tx] = false;
-	update_port(dev, index / 2);
+}
+
+void vl_device_settle(struct vl_device *dev)
+{
+	update_ports(dev);
 }
 
 struct fd_call {
@@ -532,23 +537,25 @@ bool vl_device_ctrl_kick(struct vl_device *dev)
 	return vl_ctrlq_run(dev->ctrl, dev->features);
 }
 
-static void mtu_fn(struct vl_worker *w, void *arg)
+static void link_fn(struct vl_worker *w, void *arg)
 {
 	const uint32_t *mtu = arg;
 
 	vl_rxq_set_mtu(&w->rx, *mtu);
+	vl_lane_retry(&w->lane);
 }
 
 void vl_device_backend_event(struct vl_device *dev)
 {
 	struct vl_backend *b = dev->backend;
-	uint32_t old_mtu = b->mtu;
-	uint32_t mtu;
+	uint32_t mtu = b->mtu;
 
 	b->ops->event(b);
+	if (b->link == dev->link && b->mtu == mtu)
+		return;
 	mtu = b->mtu;
-	for (unsigned int i = 0; mtu != old_mtu && i < dev->n_pairs; i++)
-		vl_worker_call(&dev->pairs[i].worker, mtu_fn, &mtu);
+	for (unsigned int i = 0; i < dev->n_pairs; i++)
+		vl_worker_call(&dev->pairs[i].worker, link_fn, &mtu);
 	if (b->link == dev->link)
 		return;
 	vl_log(b->link == VL_LINK_GONE ? VL_LOG_WARNING : VL_LOG_INFO, b->label,

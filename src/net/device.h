@@ -59,6 +59,12 @@ void vl_device_vring_stop(struct vl_device *dev, unsigned int index,
 			  uint16_t *base);
 void vl_device_vring_call(struct vl_device *dev, unsigned int index, int fd);
 void vl_device_vring_err(struct vl_device *dev, unsigned int index, int fd);
+/*
+ * A batch of starts and stops is over (a message of the front-end was handled):
+ * ports without a running ring leave the host network.
+ */
+void vl_device_settle(struct vl_device *dev);
+
 int vl_device_get_config(struct vl_device *dev, uint32_t offset, void *buf,
 			 uint32_t len);
 int vl_device_set_mtu(struct vl_device *dev, uint64_t mtu);
