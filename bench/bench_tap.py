@@ -51,18 +51,19 @@ class BackEnd:
                 time.sleep(WARM_UP)
                 first = self.reading()
                 time.sleep(seconds)
-                packets, cpu, wall = (b - a for a, b in zip(first, self.reading()))
+                packets, cpu, load, wall = (b - a for a, b in zip(first, self.reading()))
                 self.driver.command("stop")
             if packets:
-                return {"pps": packets / wall, "per_cpu": packets / cpu}
+                return {"pps": packets / wall, "per_cpu": packets / cpu, "share": load / wall}
             say(f"{self.process.name}: nothing arrived at the tap in {wall:.1f} s, once more")
         raise TestFailure(f"{self.process.name}: nothing arrives at the tap")
 
     def reading(self):
-        """(packets that arrived at the tap, CPU seconds of the back-end, time)."""
+        """(packets that arrived at the tap, CPU seconds of the back-end and of the driver, time)."""
         with self.netns.entered(), open("/proc/thread-self/net/dev", encoding="ascii") as f:
             line = next(x for x in f if x.strip().startswith("tap0:"))
-        return int(line.split(":")[1].split()[1]), cpu_seconds(self.process.pid), time.monotonic()
+        cpu = [cpu_seconds(p.pid) for p in (self.process, self.driver)]
+        return int(line.split(":")[1].split()[1]), *cpu, time.monotonic()
 
     @contextlib.contextmanager
     def driver_beside(self):
@@ -99,7 +100,8 @@ def run_program(netns, cpu, name, *options):
     with on_cpu(cpu):
         done = netns.run(os.path.join(os.environ["VIRTLANE_BENCH"], name), *options)
     line = json.loads(done.stdout.strip().splitlines()[-1])
-    return {"pps": line["packets"] / line["seconds"], "per_cpu": line["packets_per_cpu_second"]}
+    return {"pps": line["packets"] / line["seconds"], "per_cpu": line["packets_per_cpu_second"],
+            "share": line["load_cpu_seconds"] / line["seconds"]}
 
 
 def raw(netns, size, seconds, pieces=1):
@@ -169,7 +171,7 @@ def transmit_one_cpu(ours, theirs, rounds, seconds):
         for _ in range(rounds):
             for name, back_end in ((VIRTLANE, ours), (TESTPMD, theirs)):
                 with back_end.driver_beside():
-                    e.add(name, **back_end.drive(size, seconds))
+                    e.add(name, **{**back_end.drive(size, seconds), "share": 1})
         yield e
 
 

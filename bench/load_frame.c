@@ -259,7 +259,9 @@ uint64_t load_ledger_under_way(const struct load_ledger *l)
 
 uint64_t load_ledger_lost(const struct load_ledger *l)
 {
-	return l->sent - l->arrived;
+	uint64_t missing = l->sent - l->arrived;
+
+	return missing > l->changed ? missing - l->changed : 0;
 }
 
 bool load_ledger_ok(const struct load_ledger *l)

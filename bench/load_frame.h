@@ -52,7 +52,7 @@ enum load_verdict {
 
 /*
  * Checks a received frame with its virtio header @hdr: number @seq is set when
- * the result is LOAD_GOOD. 
+ * the result is LOAD_GOOD.
  */
 enum load_verdict load_frame_check(const struct load_gen *g, enum load_dir dir,
 				   const struct virtio_net_hdr *hdr,
@@ -75,7 +75,7 @@ void load_ledger_free(struct load_ledger *l);
 void load_ledger_arrive(struct load_ledger *l, uint64_t seq);
 /* Frames under way: sent, and nothing at or behind them has arrived. */
 uint64_t load_ledger_under_way(const struct load_ledger *l);
-/* Of @sent, what never arrived. */
+/* Of @sent, what never arrived in any form. */
 uint64_t load_ledger_lost(const struct load_ledger *l);
 bool load_ledger_ok(const struct load_ledger *l);
 

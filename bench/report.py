@@ -7,6 +7,9 @@ import statistics
 import time
 
 
+BUSY = 0.9
+
+
 class Bar:
     """A candidate must reach `least` times what the reference does."""
 
@@ -21,7 +24,8 @@ class Experiment:
     """Rounds of several candidates that do the same work one after the other.
 
     title: what the work is. figures: {key: (heading, factor, format)} of what a
-    round yields. bars: list of Bar.
+    round yields. bars: list of Bar. A round may also say which "share" of its
+    CPU the load got, which never sleeps: all of it on an idle machine.
     """
 
     def __init__(self, title, figures, bars):
@@ -83,6 +87,9 @@ class Experiment:
             median, low, high = self.ratio(bar)
             print(f"  {self.figures[bar.figure][0]}: {bar.candidate} is {median:.2f} x {bar.reference} "
                   f"[{low:.2f} .. {high:.2f}], bar {bar.least:.2f}: {'met' if self.met(bar) else 'NOT MET'}")
+        share = min(statistics.median(r.get("share", 1) for r in rounds) for rounds in self.rounds.values())
+        if share < BUSY:
+            print(f"  the machine is busy: the load got {share:.0%} of its CPU; repeat this on an idle one")
 
 
 def machine():

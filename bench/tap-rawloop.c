@@ -219,9 +219,11 @@ static int run(struct loop *l)
 	} while (ns < limit);
 	cpu = vl_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu;
 	printf("{\"packets\": %llu, \"seconds\": %.6f, \"cpu_seconds\": %.6f, "
-	       "\"packets_per_cpu_second\": %.0f}\n",
+	       "\"packets_per_cpu_second\": %.0f, \"load_cpu_seconds\": "
+	       "%.6f}\n",
 	       (unsigned long long)l->written, (double)ns / 1e9,
-	       (double)cpu / 1e9, (double)l->written / ((double)cpu / 1e9));
+	       (double)cpu / 1e9, (double)l->written / ((double)cpu / 1e9),
+	       (double)cpu / 1e9);
 	if (!l->failed)
 		return 0;
 	fprintf(stderr, "tap-rawloop: %llu writes failed, the last with: %s\n",

@@ -65,7 +65,7 @@ struct flood {
 };
 
 struct sample {
-	uint64_t ns, cpu_ns, packets;
+	uint64_t ns, cpu_ns, own_cpu_ns, packets;
 };
 
 static const char usage[] =
@@ -318,6 +318,7 @@ static int take_sample(struct flood *f, struct sample *s)
 	s->packets = f->done;
 	if (!err && !f->o.rx)
 		err = tap_count(f->o.ifname, &s->packets);
+	s->own_cpu_ns = vl_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	s->ns = vl_now_ns();
 	return err;
 }
@@ -348,9 +349,11 @@ static int run(struct flood *f)
 	s = (double)(b.ns - a.ns) / 1e9;
 	cpu = (double)(b.cpu_ns - a.cpu_ns) / 1e9;
 	printf("{\"packets\": %llu, \"seconds\": %.6f, \"cpu_seconds\": %.6f, "
-	       "\"packets_per_cpu_second\": %.0f, \"lost\": %llu}\n",
+	       "\"packets_per_cpu_second\": %.0f, \"load_cpu_seconds\": %.6f, "
+	       "\"lost\": %llu}\n",
 	       (unsigned long long)(b.packets - a.packets), s, cpu,
 	       cpu > 0 ? (double)(b.packets - a.packets) / cpu : 0.0,
+	       (double)(b.own_cpu_ns - a.own_cpu_ns) / 1e9,
 	       (unsigned long long)(f->lost - lost));
 	return 0;
 }
