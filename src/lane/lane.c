@@ -10,6 +10,7 @@ int vl_lane_start(struct vl_lane *lane, struct vl_backend *backend,
 	lane->backend = backend;
 	lane->port = port;
 	lane->io = io;
+	lane->down = backend->link == VL_LINK_DOWN;
 	return backend->ops->port_start(backend, port, io);
 }
 
@@ -45,8 +46,8 @@ int vl_lane_set_active(struct vl_lane *lane, bool active)
 void vl_lane_send(struct vl_lane *lane, const struct iovec *iov, unsigned int n,
 		  uint64_t tag)
 {
-	if (!lane->active) {
-		vl_io_post(lane->io, -ENXIO, tag);
+	if (!lane->active || lane->down) {
+		vl_io_post(lane->io, lane->active ? -EIO : -ENXIO, tag);
 		return;
 	}
 	lane->backend->ops->send(
@@ -95,9 +96,10 @@ void vl_lane_forget_recv(struct vl_lane *lane)
 	lane->empty = false;
 }
 
-void vl_lane_retry(struct vl_lane *lane)
+void vl_lane_set_down(struct vl_lane *lane, bool down)
 {
 	cancel_polls(lane);
+	lane->down = down;
 }
 
 void vl_lane_ready(struct vl_lane *lane, uint64_t tag)

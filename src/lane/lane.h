@@ -20,6 +20,7 @@ struct vl_lane {
 	bool active; /* attached to the host network */
 	bool full;   /* refused a packet; waits for tag_out */
 	bool empty;  /* had nothing to read; waits for tag_in */
+	bool down;   /* the host interface is known to be down */
 	bool gone;   /* the host interface was deleted */
 	/* A packet was refused although the backend said it never would:
 	 * sends are linked from then on, so that order holds. */
@@ -65,9 +66,12 @@ void vl_lane_set_empty(struct vl_lane *lane);
 /* No packet to read is wanted any more: the readiness event is cancelled. */
 void vl_lane_forget_recv(struct vl_lane *lane);
 
-/* The host interface changed: tries again what it waits for. (A tap that is
- * down is never writable, but takes a write as an occasion to say so.) */
-void vl_lane_retry(struct vl_lane *lane);
+/*
+ * The link of the host network went down or came up. While it is down, sends
+ * end as VL_IO_DOWN without being tried: a tap that is full and down says only
+ * that it is full, and is never ready again before it is up.
+ */
+void vl_lane_set_down(struct vl_lane *lane, bool down);
 
 /* The readiness event @tag (tag_in or tag_out) came. */
 void vl_lane_ready(struct vl_lane *lane, uint64_t tag);

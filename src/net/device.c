@@ -537,25 +537,31 @@ bool vl_device_ctrl_kick(struct vl_device *dev)
 	return vl_ctrlq_run(dev->ctrl, dev->features);
 }
 
+struct link_call {
+	enum vl_link link;
+	uint32_t mtu;
+};
+
 static void link_fn(struct vl_worker *w, void *arg)
 {
-	const uint32_t *mtu = arg;
+	const struct link_call *call = arg;
 
-	vl_rxq_set_mtu(&w->rx, *mtu);
-	vl_lane_retry(&w->lane);
+	vl_rxq_set_mtu(&w->rx, call->mtu);
+	vl_lane_set_down(&w->lane, call->link == VL_LINK_DOWN);
 }
 
 void vl_device_backend_event(struct vl_device *dev)
 {
 	struct vl_backend *b = dev->backend;
 	uint32_t mtu = b->mtu;
+	struct link_call call;
 
 	b->ops->event(b);
 	if (b->link == dev->link && b->mtu == mtu)
 		return;
-	mtu = b->mtu;
+	call = (struct link_call){ .link = b->link, .mtu = b->mtu };
 	for (unsigned int i = 0; i < dev->n_pairs; i++)
-		vl_worker_call(&dev->pairs[i].worker, link_fn, &mtu);
+		vl_worker_call(&dev->pairs[i].worker, link_fn, &call);
 	if (b->link == dev->link)
 		return;
 	vl_log(b->link == VL_LINK_GONE ? VL_LOG_WARNING : VL_LOG_INFO, b->label,
