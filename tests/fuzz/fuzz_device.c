@@ -34,7 +34,7 @@
 #define TX        1u
 #define CTRL      2u
 #define FRAME_MAX (12u + 65535u + 14u + 8u)
-#define IN_MAX    64u
+#define IN_MAX    256u
 
 static struct fuzz_guest guest;
 
@@ -267,10 +267,11 @@ static void whole_kick(void)
 	vl_device_vring_call(whole.dev, TX, -1);
 }
 
-static void inject(uint32_t len, bool threads)
+/* @n frames of @len bytes arrive. */
+static void inject(uint8_t n, uint32_t len, bool threads)
 {
 	pthread_mutex_lock(&host.lock);
-	if (host.in_count < IN_MAX)
+	for (n = n % 128; n && host.in_count < IN_MAX; n--)
 		host.in_len[host.in_count++] = len % (FRAME_MAX + 100);
 	pthread_mutex_unlock(&host.lock);
 	vl_null_wake(threads ? whole.backend : queues.backend, 0);
@@ -290,12 +291,14 @@ static void answer(uint8_t which)
 static void step(uint8_t op, struct fuzz_input *in, bool threads)
 {
 	unsigned int q;
+	uint8_t n;
 
 	if (fuzz_guest_step(&guest, op, in))
 		return;
 	switch (op) {
 	case 4:
-		inject(fuzz_u32(in), threads);
+		n = fuzz_u8(in);
+		inject(n, fuzz_u32(in), threads);
 		break;
 	case 5:
 		answer(fuzz_u8(in));

@@ -75,7 +75,7 @@ def header_seeds():
 
 
 def device_seeds():
-    """steps: 4 frame arrives(len) 5 host answers(which) 6 restart(ring) 8 run"""
+    """steps: 4 frames arrive(how many, len) 5 host answers(which) 6 restart(ring) 8 run"""
     def head(mode, features, size_log=5, start=0):
         return struct.pack("<BQ", mode, features) + rings(size_log, start)
     run = b"\x08"
@@ -86,10 +86,12 @@ def device_seeds():
     tso += desc(TX, 5, 0xF000, 0x8000) + avail(TX, 5)
     post = b"".join(desc(RX, i, 0x10000 + i * 2048, 1600, WRITE) + avail(RX, i) for i in range(8))
     bits = b"".join(desc(RX, i, 0x10000 + i * 128, 100, WRITE) + avail(RX, i) for i in range(30))
-    one_large = desc(RX, 30, 0x10000, 0x1FFFF, WRITE) + avail(RX, 30)
+    # One large buffer, then many small ones (all the same); frames that come last are read first.
+    mixed = desc(RX, 30, 0x10000, 0x1FFFF, WRITE) + avail(RX, 30)
+    mixed += desc(RX, 1, 0x10000, 100, WRITE) + avail(RX, 1) * 200
 
-    def arrive(length):
-        return struct.pack("<BI", 4, length)
+    def arrive(length, count=1):
+        return struct.pack("<BBI", 4, count, length)
     command = memory(DATA, bytes([1, 1, 2, 0, 0, 0, 0, 9]))
     command += desc(CTRL, 0, DATA, 8, NEXT, 1) + desc(CTRL, 1, DATA + 64, 1, WRITE) + avail(CTRL, 0)
     every = 0x01FFFFFFFFFFFFFF
@@ -97,10 +99,11 @@ def device_seeds():
         yield f"send_{mode}", head(mode, VERSION_1) + send + run + small + large + run
         yield f"tso_{mode}", head(mode, VERSION_1 | CSUM | TSO4) + tso + run
         yield f"legacy_{mode}", head(mode, 0) + send + post + arrive(70) + run
-        yield f"receive_{mode}", head(mode, VERSION_1) + post + arrive(72) * 5 + run + arrive(9000) + run
-        yield f"merge_{mode}", head(mode, VERSION_1 | MRG) + bits + arrive(1526) * 2 + run
+        yield f"receive_{mode}", head(mode, VERSION_1) + post + arrive(72, 5) + run + arrive(9000) + run
+        yield f"merge_{mode}", head(mode, VERSION_1 | MRG) + bits + arrive(1526, 2) + run
         yield f"large_{mode}", head(mode, VERSION_1 | MRG | GUEST_CSUM | GUEST_TSO4) + post + arrive(12000) + run
-        yield f"large_then_bits_{mode}", head(mode, VERSION_1 | MRG) + one_large + run + bits + arrive(900) * 20 + run
+        yield f"large_then_bits_{mode}", (head(mode, VERSION_1 | MRG, 8) + mixed + arrive(900, 65)
+                                          + arrive(60, 75) + run)
         yield f"wait_{mode}", head(mode, VERSION_1 | MRG) + bits[:60] + arrive(1526) + run + bits[60:] + run
         yield f"full_{mode}", head(mode, VERSION_1) + send + b"\5\1" + run + send + run
         yield f"down_{mode}", head(mode, VERSION_1) + send + b"\5\2" + run + send + run
