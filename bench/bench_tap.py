@@ -6,6 +6,7 @@ is measured. The back-end has one CPU, what loads it another.
 """
 
 import contextlib
+import functools
 import json
 import os
 import time
@@ -37,6 +38,7 @@ class BackEnd:
         self.socket = socket
         self.process = process
         self.driver = None
+        self.driver_alone = True
 
     def awake(self):
         """Context: it does its work."""
@@ -54,7 +56,8 @@ class BackEnd:
                 packets, cpu, load, wall = (b - a for a, b in zip(first, self.reading()))
                 self.driver.command("stop")
             if packets:
-                return {"pps": packets / wall, "per_cpu": packets / cpu, "share": load / wall}
+                share = load / wall if self.driver_alone else 1
+                return {"pps": packets / wall, "per_cpu": packets / cpu, "share": share}
             say(f"{self.process.name}: nothing arrived at the tap in {wall:.1f} s, once more")
         raise TestFailure(f"{self.process.name}: nothing arrives at the tap")
 
@@ -69,10 +72,12 @@ class BackEnd:
     def driver_beside(self):
         """The driver meanwhile shares the back-end's CPU."""
         move(self.driver.pid, BACK_END)
+        self.driver_alone = False
         try:
             yield
         finally:
             move(self.driver.pid, LOAD)
+            self.driver_alone = True
 
     def flood(self, mode, size, seconds, pieces=1):
         """vl-flood drives it."""
@@ -153,10 +158,9 @@ def transmit(ours, theirs, raw_netns, rounds, seconds):
             e = Experiment(f"TX, {size} B, driver: DPDK virtio-user", FIGURES,
                            [Bar(VIRTLANE, TESTPMD, 1.3, "per_cpu"), Bar(VIRTLANE, RAW, 0.85, "per_cpu")])
             say(e.title)
-            for _ in range(rounds):
-                e.add(VIRTLANE, **ours.drive(size, seconds))
-                e.add(TESTPMD, **theirs.drive(size, seconds))
-                e.add(RAW, **raw(raw_netns, size, seconds))
+            e.run(rounds, {VIRTLANE: functools.partial(ours.drive, size, seconds),
+                           TESTPMD: functools.partial(theirs.drive, size, seconds),
+                           RAW: functools.partial(raw, raw_netns, size, seconds)})
             found.append(e)
         found += transmit_one_cpu(ours, theirs, rounds, seconds)
     return found
@@ -168,10 +172,9 @@ def transmit_one_cpu(ours, theirs, rounds, seconds):
         e = Experiment(f"TX, {size} B, driver: DPDK virtio-user, on the CPU of the back-end", FIGURES,
                        [Bar(VIRTLANE, TESTPMD, 1.3, "per_cpu")])
         say(e.title)
-        for _ in range(rounds):
-            for name, back_end in ((VIRTLANE, ours), (TESTPMD, theirs)):
-                with back_end.driver_beside():
-                    e.add(name, **{**back_end.drive(size, seconds), "share": 1})
+        with ours.driver_beside(), theirs.driver_beside():
+            e.run(rounds, {VIRTLANE: functools.partial(ours.drive, size, seconds),
+                           TESTPMD: functools.partial(theirs.drive, size, seconds)})
         yield e
 
 
@@ -181,9 +184,8 @@ def transmit_gso(ours, raw_netns, rounds, seconds):
         e = Experiment(f"TX, TSO frames of {GSO_SIZE} B in {pieces} buffers, driver: vl-flood", FIGURES,
                        [Bar(VIRTLANE, RAW, 0.9, "per_cpu")])
         say(e.title)
-        for _ in range(rounds):
-            e.add(VIRTLANE, **ours.flood("tx", GSO_SIZE, seconds, pieces))
-            e.add(RAW, **raw(raw_netns, GSO_SIZE, seconds, pieces))
+        e.run(rounds, {VIRTLANE: functools.partial(ours.flood, "tx", GSO_SIZE, seconds, pieces),
+                       RAW: functools.partial(raw, raw_netns, GSO_SIZE, seconds, pieces)})
         yield e
 
 
@@ -192,9 +194,8 @@ def receive(ours, theirs, rounds, seconds):
     for size in SIZES:
         e = Experiment(f"RX, {size} B, driver: vl-flood", FIGURES, [Bar(VIRTLANE, TESTPMD, 1.3, "per_cpu")])
         say(e.title)
-        for _ in range(rounds):
-            e.add(VIRTLANE, **ours.flood("rx", size, seconds))
-            e.add(TESTPMD, **theirs.flood("rx", size, seconds))
+        e.run(rounds, {VIRTLANE: functools.partial(ours.flood, "rx", size, seconds),
+                       TESTPMD: functools.partial(theirs.flood, "rx", size, seconds)})
         yield e
 
 
