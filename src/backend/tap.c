@@ -38,7 +38,7 @@
 /* A process that was killed holds its queues a moment longer than it is seen:
  * the kernel ends its io_uring in the background. */
 #define BUSY_TRIES    50
-#define BUSY_PAUSE_NS (20 * 1000 * 1000)
+#define BUSY_PAUSE_NS 20000000L
 
 /* Since Linux 6.2; Debian 12's headers are older. */
 #ifndef TUN_F_USO4

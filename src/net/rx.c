@@ -46,7 +46,7 @@
 #define SCRATCH_PART  (VL_NET_HDR_MRG + IP_PACKET_MAX + LINK_HEADER + 1u)
 #define SCRATCH_PARTS 16u
 /* What a chain counts for; a driver may describe 4 GiB, no frame needs it. */
-#define CHAIN_LEN_MAX (2u * SCRATCH_PART)
+#define CHAIN_LEN_MAX (2ULL * SCRATCH_PART)
 
 #define BATCH_MIN 4u
 /* Small frames in a row after which reads are small again. */
