@@ -19,8 +19,9 @@
  * needs, one frame per submit, and nothing is copied any more.
  *
  * A frame for which the driver has not posted enough buffers waits in scratch
- * (pending_len) until it has; nothing else is read meanwhile. Without
- * mergeable buffers there is nothing to wait for, and it is dropped.
+ * (pending_len) until it has, also over a stop of the queue; nothing else is
+ * read meanwhile. Without mergeable buffers there is nothing to wait for, and
+ * it is dropped.
  */
 #include "net/rx.h"
 
@@ -117,10 +118,26 @@ void vl_rxq_set_features(struct vl_rxq *rxq, uint64_t features)
 	vl_rxq_set_mtu(rxq, rxq->mtu);
 }
 
+void vl_rxq_forget(struct vl_rxq *rxq)
+{
+	if (rxq->pending_len)
+		VL_STAT_INC(rxq->counters.drop_stopped);
+	rxq->pending_len = 0;
+}
+
+/* What the form of a frame in our hands depends on. */
+static uint32_t layout_of(const struct vl_rxq *rxq)
+{
+	return rxq->hdr_len | (uint32_t)rxq->mergeable << 8 |
+	       (uint32_t)rxq->segments << 9 | (uint32_t)rxq->csum << 10;
+}
+
 int vl_rxq_start(struct vl_rxq *rxq, const char *name,
 		 const struct vl_vring *ring, struct vl_guest_mem *mem,
 		 uint64_t features)
 {
+	uint32_t layout = layout_of(rxq);
+
 	rxq->hdr_len = vl_net_hdr_len(features);
 	rxq->mergeable = features & VL_FEATURE(VIRTIO_NET_F_MRG_RXBUF);
 	vl_rxq_set_features(rxq, features);
@@ -136,7 +153,9 @@ int vl_rxq_start(struct vl_rxq *rxq, const char *name,
 	rxq->n_done = 0;
 	rxq->next_batch = BATCH_MIN;
 	rxq->large_left = 0;
-	rxq->pending_len = 0;
+	/* A frame that waits has the old layout. */
+	if (layout != layout_of(rxq))
+		vl_rxq_forget(rxq);
 	return vl_vq_start(&rxq->vq, name, ring, mem);
 }
 
@@ -437,7 +456,8 @@ static bool cannot_grow(const struct vl_rxq *rxq)
 	/* A driver whose chains all have three descriptors cannot use the last
 	 * one of 256. */
 	return rxq->count == VL_RX_CHAINS || !~rxq->long_used ||
-	       rxq->descs_held + rxq->least_descs > rxq->vq.ring.num;
+	       (rxq->count &&
+		rxq->descs_held + rxq->least_descs > rxq->vq.ring.num);
 }
 
 /* Tries again to give the driver the frame that waits. */
@@ -634,13 +654,36 @@ void vl_rxq_flush(struct vl_rxq *rxq)
 	publish(rxq);
 }
 
+/*
+ * The frame that waits leaves the driver's buffers: all of it is in the first
+ * part of scratch then, and goes to the buffers of the next start.
+ */
+static void take_out_pending(struct vl_rxq *rxq)
+{
+	struct vl_rx_read *read = &rxq->reads[0];
+	char *via = rxq->scratch + (size_t)SCRATCH_PARTS * SCRATCH_PART;
+	uint32_t in_place = vl_min_u32(rxq->pending_len, read->capacity);
+	uint32_t done = 0;
+
+	for (uint32_t i = 0; i < read->chains && done < in_place; i++) {
+		const struct vl_rx_chain *c = chain_at(rxq, i);
+		uint32_t part = vl_min_u32(in_place - done, c->len);
+
+		(void)vl_iov_read(c->iov, c->n, 0, via + done, part);
+		done += part;
+	}
+	memcpy(via + done, rxq->scratch, rxq->pending_len - done);
+	memcpy(rxq->scratch, via, rxq->pending_len);
+	read->chains = 0;
+	read->capacity = 0;
+}
+
 uint16_t vl_rxq_stop(struct vl_rxq *rxq)
 {
 	if (!rxq->vq.running)
 		return vl_vq_stop(&rxq->vq);
 	if (rxq->pending_len)
-		VL_STAT_INC(rxq->counters.drop_stopped);
-	rxq->pending_len = 0;
+		take_out_pending(rxq);
 	if (rxq->cannot_unpop)
 		for (uint32_t i = 0; i < rxq->count; i++)
 			vl_vq_push(&rxq->vq, chain_at(rxq, i)->head, 0);

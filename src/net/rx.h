@@ -72,9 +72,13 @@ int vl_rxq_start(struct vl_rxq *rxq, const char *name,
 void vl_rxq_set_features(struct vl_rxq *rxq, uint64_t features);
 void vl_rxq_set_mtu(struct vl_rxq *rxq, uint32_t mtu);
 
-/* Stops it: unfilled chains go back to the ring, a frame that waits for more
- * buffers is dropped and counted. Returns the next available index. */
+/* Stops it: unfilled chains go back to the ring; a frame that waits for more
+ * buffers is taken out of them and waits for the next start. Returns the next
+ * available index. */
 uint16_t vl_rxq_stop(struct vl_rxq *rxq);
+
+/* Drops and counts a frame that waits: the driver it was for is gone. */
+void vl_rxq_forget(struct vl_rxq *rxq);
 
 /* One turn: one batch of reads at most. Returns true when there is more. */
 bool vl_rxq_turn(struct vl_rxq *rxq);

@@ -65,7 +65,7 @@ const struct vl_counter vl_rx_counter_table[] = {
 	   "dropped: larger than the buffers the driver can offer"),
 	RX(drop_refused, "events", "reads the host network refused"),
 	RX(drop_stopped, "packets",
-	   "dropped: half delivered when the queue was stopped"),
+	   "dropped: waited for buffers when the driver went away"),
 };
 const size_t vl_rx_counter_count = VL_ARRAY_SIZE(vl_rx_counter_table);
 
