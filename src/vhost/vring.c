@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <linux/virtio_ring.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -257,6 +258,19 @@ static int take_signal_fd(struct vl_vhost *vu, struct vl_vhost_msg *msg,
 	return 0;
 }
 
+/* Whether @fd can be waited for. Files without a poll operation count as always
+ * ready, so waiting for one would never sleep; epoll refuses them. */
+static bool can_wait_for(int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+	int epfd = epoll_create1(EPOLL_CLOEXEC);
+	bool can = epfd >= 0 && !epoll_ctl(epfd, EPOLL_CTL_ADD, fd, &ev);
+
+	if (epfd >= 0)
+		close(epfd);
+	return can;
+}
+
 int vl_vhost_set_vring_kick(struct vl_vhost *vu, struct vl_vhost_msg *msg,
 			    struct vl_vhost_ring *ring)
 {
@@ -264,6 +278,13 @@ int vl_vhost_set_vring_kick(struct vl_vhost *vu, struct vl_vhost_msg *msg,
 
 	if (err)
 		return err;
+	if (fd >= 0 && !can_wait_for(fd)) {
+		close(fd);
+		return vl_vhost_refuse(vu, -EINVAL,
+				       "ring %u: the descriptor cannot be "
+				       "waited for; pass an eventfd",
+				       index_of(vu, ring));
+	}
 	forget_kick(ring);
 	ring->kick_fd = fd;
 	ring->kick_set = true;
