@@ -21,6 +21,9 @@
 
 /* Longest command taken: two MAC tables of 64 entries and some. */
 #define COMMAND_MAX 1024u
+/* Commands of one run. Some take the kernel a millisecond for each queue pair,
+ * and messages of the front-end wait meanwhile. */
+#define RUN_MAX     8u
 
 struct command {
 	uint8_t class;
@@ -159,7 +162,7 @@ static uint32_t run_chain(struct vl_ctrlq *q, const struct vl_chain *c,
 
 bool vl_ctrlq_run(struct vl_ctrlq *q, uint64_t features)
 {
-	uint32_t budget = q->vq.running ? q->vq.ring.num : 0;
+	uint32_t budget = q->vq.running ? RUN_MAX : 0;
 	struct vl_chain c = { .iov = q->iov, .iov_cap = VL_CHAIN_IOV_MAX };
 	int popped;
 
@@ -175,7 +178,7 @@ bool vl_ctrlq_run(struct vl_ctrlq *q, uint64_t features)
 			vl_vq_push(&q->vq, c.head, run_chain(q, &c, features));
 		}
 		vl_vq_publish(&q->vq);
-		vl_vq_notify(&q->vq);
+		q->ops->notify(q->dev, &q->vq);
 	}
 	return q->vq.running && !q->vq.broken;
 }

@@ -12,7 +12,7 @@
 #include "virtio/virtqueue.h"
 
 /*
- * What commands do; owned by the device. Each returns 0 for VIRTIO_NET_OK,
+ * What commands do; owned by the device. They return 0 for VIRTIO_NET_OK,
  * -errno for VIRTIO_NET_ERR.
  */
 struct vl_ctrl_ops {
@@ -20,6 +20,9 @@ struct vl_ctrl_ops {
 	int (*set_mac)(void *dev, const uint8_t mac[6]);
 	int (*set_offloads)(void *dev, uint64_t offloads);
 	int (*announce_ack)(void *dev);
+	/* vl_vq_notify(), on a thread that can be interrupted should the
+	 * descriptor block. */
+	void (*notify)(void *dev, struct vl_virtqueue *vq);
 };
 
 struct vl_ctrlq {
@@ -31,8 +34,8 @@ struct vl_ctrlq {
 };
 
 /*
- * Executes what is in the queue, at most as many commands as it has entries.
- * Returns true when there may be more: call again soon.
+ * Executes what is in the queue, a few commands at the most. Returns true when
+ * there may be more: call again soon, after others had their turn.
  */
 bool vl_ctrlq_run(struct vl_ctrlq *q, uint64_t features);
 

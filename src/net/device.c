@@ -138,7 +138,8 @@ static int apply_offloads(struct vl_device *dev)
 
 	/* A deleted interface takes nothing any more; that state has its own
 	 * report and must not end the session. */
-	if (err && dev->link == VL_LINK_GONE)
+	if (err &&
+	    (dev->link == VL_LINK_GONE || vl_io_verdict(err) == VL_IO_GONE))
 		return 0;
 	if (err)
 		vl_log(VL_LOG_WARNING, dev->backend->label,
@@ -242,11 +243,25 @@ static int ctrl_announce_ack(void *arg)
 	return 0;
 }
 
+static void notify_fn(struct vl_worker *w, void *arg)
+{
+	(void)w;
+	vl_vq_notify(arg);
+}
+
+static void ctrl_notify(void *arg, struct vl_virtqueue *vq)
+{
+	struct vl_device *dev = arg;
+
+	vl_worker_call(&dev->pairs[0].worker, notify_fn, vq);
+}
+
 static const struct vl_ctrl_ops ctrl_ops = {
 	.set_pairs = ctrl_set_pairs,
 	.set_mac = ctrl_set_mac,
 	.set_offloads = ctrl_set_offloads,
 	.announce_ack = ctrl_announce_ack,
+	.notify = ctrl_notify,
 };
 
 static int start_workers(struct vl_device *dev)
@@ -520,8 +535,16 @@ int vl_device_set_mtu(struct vl_device *dev, uint64_t mtu)
 	return 0;
 }
 
+static void forget_fn(struct vl_worker *w, void *arg)
+{
+	(void)arg;
+	vl_rxq_forget(&w->rx);
+}
+
 void vl_device_reset(struct vl_device *dev)
 {
+	for (unsigned int i = 0; i < dev->n_pairs; i++)
+		vl_worker_call(&dev->pairs[i].worker, forget_fn, NULL);
 	dev->features = 0;
 	dev->offloads = 0;
 	dev->mtu = 0;

@@ -14,16 +14,23 @@
  *
  * Kick descriptors are eventfds that are never read: their polls are edge
  * triggered, each write of the driver is one event.
+ *
+ * Call descriptors are non-blocking, but the front-end shares them and can make
+ * them blocking again. A full one then holds the worker in write(2). The thread
+ * that waits for the worker's answer interrupts it with a signal.
  */
 #include "net/worker.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/barrier.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "net/tags.h"
@@ -31,6 +38,8 @@
 #define EVENTS_PER_REAP 64u
 /* How often a ring without a kick descriptor is looked at. */
 #define NO_KICK_POLL_NS 100000
+/* How long an answer may take before the worker is interrupted. */
+#define ANSWER_NS       (VL_NS_PER_SEC / 10)
 
 static int kick_fd(const struct vl_virtqueue *vq)
 {
@@ -111,8 +120,9 @@ static void take_call(struct vl_worker *w)
 {
 	if (vl_likely(!vl_load_acquire(&w->call_pending)))
 		return;
-	pthread_mutex_lock(&w->lock);
+	/* Without the lock, which who waits takes to look at the clock. */
 	w->fn(w, w->arg);
+	pthread_mutex_lock(&w->lock);
 	vl_store_release(&w->call_pending, false);
 	pthread_cond_signal(&w->answered);
 	pthread_mutex_unlock(&w->lock);
@@ -190,11 +200,45 @@ static void free_parts(struct vl_worker *w)
 	pthread_mutex_destroy(&w->lock);
 }
 
+/* Its only effect is that a blocking system call ends with EINTR. */
+static void on_interrupt(int sig)
+{
+	(void)sig;
+}
+
+static int allow_interrupts(void)
+{
+	struct sigaction sa = { .sa_handler = on_interrupt };
+
+	sigemptyset(&sa.sa_mask);
+	return sigaction(SIGUSR1, &sa, NULL) < 0 ? -errno : 0;
+}
+
+/* The condition's clock must not jump. */
+static void init_answered(struct vl_worker *w)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&w->answered, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
 /* Waits until the worker has answered what is pending; @w->lock is held. */
 static void await_answer(struct vl_worker *w)
 {
-	while (vl_load_acquire(&w->call_pending))
-		pthread_cond_wait(&w->answered, &w->lock);
+	while (vl_load_acquire(&w->call_pending)) {
+		uint64_t end = vl_clock_ns(CLOCK_MONOTONIC) + ANSWER_NS;
+		struct timespec until = {
+			.tv_sec = (time_t)(end / VL_NS_PER_SEC),
+			.tv_nsec = (long)(end % VL_NS_PER_SEC),
+		};
+
+		if (pthread_cond_timedwait(&w->answered, &w->lock, &until) ==
+		    ETIMEDOUT)
+			pthread_kill(w->thread, SIGUSR1);
+	}
 }
 
 /* Operations of one submit: a batch of each queue. */
@@ -212,9 +256,11 @@ int vl_worker_start(struct vl_worker *w, struct vl_backend *backend,
 	w->lane.tag_in = VL_TAG(VL_TAG_LANE_IN, 0);
 	w->lane.tag_out = VL_TAG(VL_TAG_LANE_OUT, 0);
 	pthread_mutex_init(&w->lock, NULL);
-	pthread_cond_init(&w->answered, NULL);
+	init_answered(w);
 	w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	err = w->wake_fd < 0 ? -errno : vl_io_new(engine, IO_OPS, &w->io);
+	err = w->wake_fd < 0 ? -errno : allow_interrupts();
+	if (!err)
+		err = vl_io_new(engine, IO_OPS, &w->io);
 	if (!err)
 		err = vl_txq_init(&w->tx, &w->lane, w->io);
 	if (!err)
@@ -227,7 +273,8 @@ int vl_worker_start(struct vl_worker *w, struct vl_backend *backend,
 		return err;
 	}
 	pthread_mutex_lock(&w->lock);
-	await_answer(w);
+	while (vl_load_acquire(&w->call_pending))
+		pthread_cond_wait(&w->answered, &w->lock);
 	pthread_mutex_unlock(&w->lock);
 	err = w->start_result;
 	if (err) {
