@@ -2,6 +2,7 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -62,6 +63,16 @@ static size_t stored(int n, size_t room)
 	return (size_t)n < room ? (size_t)n : room - 1;
 }
 
+/* Whoever reads standard error may have stopped doing so; packets must not wait
+ * for that. (Threads that find room at the same time may still find that the
+ * other one took it, once.) */
+static bool stderr_has_room(void)
+{
+	struct pollfd p = { .fd = STDERR_FILENO, .events = POLLOUT };
+
+	return poll(&p, 1, 0) == 1 && p.revents & (POLLOUT | POLLERR);
+}
+
 __attribute__((format(printf, 3, 0))) static void
 write_line(enum vl_log_level level, const char *obj, const char *fmt,
 	   va_list args)
@@ -84,7 +95,7 @@ write_line(enum vl_log_level level, const char *obj, const char *fmt,
 	}
 	line[len++] = '\n';
 	/* Nobody is left to tell when standard error is gone. */
-	ignored = write(STDERR_FILENO, line, len);
+	ignored = stderr_has_room() ? write(STDERR_FILENO, line, len) : 0;
 	(void)ignored;
 	errno = saved;
 }

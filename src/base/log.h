@@ -31,7 +31,8 @@ int vl_log_level_from_name(const char *name);
  * Writes one line in one write(2); longer than 1 KiB is cut. @obj names what
  * the line is about ("tx0", "vhost", "tap0"), NULL for the process itself.
  * Bytes that are no printable ASCII are written as '?', since some text comes
- * from a peer. Any thread.
+ * from a peer. A line for which standard error has no room, because nobody reads
+ * it, is lost. Any thread.
  */
 void vl_log(enum vl_log_level level, const char *obj, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -16,6 +16,7 @@
  * the process with status 1. What was opened is closed in reverse order.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -307,12 +308,26 @@ static void show_errors(const struct vl_conf *conf)
 		vl_log(VL_LOG_ERROR, NULL, "and more of this kind");
 }
 
+/* Started with closed standard descriptors, what is opened next would take
+ * their place, and log lines would go out as frames. */
+static void fill_standard_fds(void)
+{
+	int fd;
+
+	do {
+		fd = open("/dev/null", O_RDWR);
+	} while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
 int main(int argc, char *argv[])
 {
 	static struct daemon d = { .signal_fd = -1 };
 	int status = EXIT_FAILED;
 
 	d.began_ns = vl_now_ns();
+	fill_standard_fds();
 	if (vl_conf_parse(&d.conf, argc, argv)) {
 		show_errors(&d.conf);
 		vl_conf_free(&d.conf);
