@@ -330,6 +330,18 @@ static int set_sndbuf(struct tap *t, const struct vl_backend_params *p,
 	return 0;
 }
 
+/* Reads what the monitor knows. An interface that left its network namespace
+ * is reported as deleted, but goes on where nobody can watch it for us. */
+static void update_link(struct tap *t)
+{
+	struct ifreq ifr = { 0 };
+
+	vl_link_update(t->monitor, &t->base.link, &t->base.mtu);
+	if (t->base.link == VL_LINK_GONE &&
+	    ioctl(t->fd[0], TUNGETIFF, &ifr) == 0)
+		t->base.link = VL_LINK_UNKNOWN;
+}
+
 static int tap_open(const struct vl_backend_params *params,
 		    struct vl_backend **out, char *err, size_t size)
 {
@@ -364,7 +376,7 @@ static int tap_open(const struct vl_backend_params *params,
 		       "its link state cannot be seen (%s) and counts as up",
 		       strerror(-code));
 	else
-		vl_link_update(t->monitor, &t->base.link, &t->base.mtu);
+		update_link(t);
 	*out = &t->base;
 	return 0;
 }
@@ -420,7 +432,7 @@ static void tap_event(struct vl_backend *b)
 	struct tap *t = to_tap(b);
 
 	if (t->monitor)
-		vl_link_update(t->monitor, &b->link, &b->mtu);
+		update_link(t);
 }
 
 static int tap_port_start(struct vl_backend *b, unsigned int port,
