@@ -85,7 +85,8 @@ static int start_signals(struct daemon *d)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
 	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0 ||
-	    sigaction(SIGPIPE, &ignore, NULL) < 0)
+	    sigaction(SIGPIPE, &ignore, NULL) < 0 ||
+	    sigaction(SIGXFSZ, &ignore, NULL) < 0)
 		return -errno;
 	d->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (d->signal_fd < 0)

@@ -4,6 +4,7 @@ goes to, lines are lost and nothing waits; when it is closed from the start,
 its number is not given to what is opened next, which would get the log lines:
 the host network."""
 import os
+import resource
 import subprocess
 import time
 
@@ -67,8 +68,29 @@ def test_full():
         os.close(theirs)
 
 
+def test_limited():
+    """A log file that may not grow."""
+    with Netns() as ns, Workdir() as work, open(work / "log", "wb") as log:
+        ns.add_tap("tap0", None)
+        limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, limit[1]))
+        try:
+            daemon = start(ns, work, "", stderr=log)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        with daemon:
+            try:
+                client = Client(work / "vu")
+                client.sync()
+                client.close()
+            finally:
+                daemon.terminate()
+            check_equal(daemon.wait(5), 0, "exit status")
+
+
 def main():
     need_tun()
+    test_limited()
     test_closed()
     test_full()
 
