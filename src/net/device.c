@@ -56,6 +56,7 @@ struct vl_device {
 	uint64_t offloads; /* GUEST_* features in force */
 	uint32_t mtu;      /* agreed by NET_SET_MTU */
 	enum vl_link link;
+	struct vl_log_limit link_limit;
 	bool announce; /* the driver shall announce itself */
 	struct virtio_net_config space;
 
@@ -587,8 +588,11 @@ void vl_device_backend_event(struct vl_device *dev)
 		vl_worker_call(&dev->pairs[i].worker, link_fn, &call);
 	if (b->link == dev->link)
 		return;
-	vl_log(b->link == VL_LINK_GONE ? VL_LOG_WARNING : VL_LOG_INFO, b->label,
-	       "link is %s", vl_link_name(b->link));
+	if (b->link == VL_LINK_GONE)
+		vl_log(VL_LOG_WARNING, b->label, "link is gone");
+	else
+		vl_log_limited(&dev->link_limit, VL_LOG_INFO, b->label,
+			       "link is %s", vl_link_name(b->link));
 	/* Who comes back shall tell the network where it is. */
 	if (b->link == VL_LINK_UP &&
 	    (dev->features & VL_FEATURE(VIRTIO_NET_F_GUEST_ANNOUNCE)) &&

@@ -110,10 +110,10 @@ void vl_vq_break(struct vl_virtqueue *vq, enum vl_vq_error why)
 		return;
 	vl_write_once(&vq->broken, true);
 	VL_STAT_INC(vq->errors[why]);
-	vl_log(VL_LOG_WARNING, vq->name,
-	       "queue broken by its driver: %s; it stands still until it is "
-	       "started again",
-	       vl_vq_error_name(why));
+	vl_log_limited(&vq->log_limit, VL_LOG_WARNING, vq->name,
+		       "queue broken by its driver: %s; it stands still until "
+		       "it is started again",
+		       vl_vq_error_name(why));
 	/* Nobody may be listening; the state is visible in any case. */
 	if (vq->ring.err_fd >= 0 &&
 	    write(vq->ring.err_fd, &one, sizeof(one)) < 0)

@@ -21,6 +21,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+#include "base/log.h"
 #include "virtio/guest_mem.h"
 
 #define VL_VQ_SIZE_MAX   32768u
@@ -93,6 +94,7 @@ struct vl_virtqueue {
 	uint32_t in_flight; /* popped, neither pushed nor unpopped */
 	struct vl_mem_hint hint;
 	uint32_t losses_seen; /* vl_guest_mem_losses() at start */
+	struct vl_log_limit log_limit;
 
 	/* Read by others. */
 	bool running;

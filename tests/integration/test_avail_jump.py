@@ -56,6 +56,17 @@ def test(engine):
                 client.sync()
                 time.sleep(0.01)
                 check_equal(r.queue(kind)["broken"], False, f"{kind} broken after a restart")
+        # As often as it likes, without filling the log.
+        lines = r.log_lines()
+        for _ in range(50):
+            d.tx[0].set_avail_idx(d.tx[0].avail_idx + d.tx[0].size + 1)
+            d.tx[0].kick(force=True)
+            check(poll(lambda: drain(d.tx[0].err_fd), 2), "err fd not signalled")
+            client.get_vring_base(1)
+            d.tx[0].restart()
+            client.setup_vring(1, d.tx[0])
+            client.sync()
+        check(r.log_lines() - lines < 20, f"{r.log_lines() - lines} log lines for 50 broken queues")
         r.alive()
 
 

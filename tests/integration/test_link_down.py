@@ -37,6 +37,12 @@ def test(engine):
             r.ns.ip("link", "set", "tap0", "up")
             check(poll(lambda: link_up(d.client)), "status still says down")
             r.alive()
+        for _ in range(30):
+            r.ns.ip("link", "set", "tap0", "down")
+            check(poll(lambda: not link_up(d.client)), "status still says up")
+            r.ns.ip("link", "set", "tap0", "up")
+            check(poll(lambda: link_up(d.client)), "status still says down")
+        r.alive()
         check(r.log_lines() - lines < 20, "too many log lines")
 
 
