@@ -169,7 +169,6 @@ static void *driver_main(void *arg)
 static void start_driver(void)
 {
 	memset(&drv, 0, sizeof(drv));
-	memset(&net, 0, sizeof(net));
 	for (uint32_t i = 0; i < NUM; i++) {
 		drv.tx_gpa[i] = dev_alloc(&d, 128, 0);
 		drv.rx_gpa[i] = dev_alloc(&d, 256, 0);
@@ -218,6 +217,7 @@ static void hand_over(void **state)
 					   .num = NUM,
 					   .start = 60000 });
 	/* No port runs yet. */
+	memset(&net, 0, sizeof(net));
 	vl_null_set_hooks(d.backend, &hooks);
 	dev_start_pair(&d);
 	start_driver();
