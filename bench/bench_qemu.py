@@ -14,7 +14,7 @@ from vltest import MAC, Iperf3Server, Netns, QemuGuest, Virtlane, iperf3, need_p
 from cpu import cpu_seconds, tsc_hz
 from report import Bar, Experiment, say
 
-VIRTLANE, OWN = "virtlane", "QEMU virtio-net"
+VIRTLANE, OWN, OWN_INTX = "virtlane", "QEMU virtio-net", "the same without MSI-X"
 DIRECTIONS = {"guest to host": (), "host to guest": ("-R",)}
 FIGURES = {
     "rate": ("Mbit/s", 1e-6, "{:.0f}"),
@@ -25,10 +25,10 @@ FIGURES = {
 class TapGuest(QemuGuest):
     """The same machine with QEMU's own device on tap0 of its namespace."""
 
-    def __init__(self, netns):
+    def __init__(self, netns, device=""):
         super().__init__(netns=netns)
         self.argv += ["-netdev", "tap,id=n,ifname=tap0,script=no,downscript=no,vhost=off",
-                      "-device", f"virtio-net-pci,netdev=n,mac={MAC},romfile="]
+                      "-device", f"virtio-net-pci,netdev=n,mac={MAC},romfile={device}"]
 
 
 @contextlib.contextmanager
@@ -41,7 +41,7 @@ def guest_of(candidate):
             guest = stack.enter_context(QemuGuest(daemon.socket, netns=netns))
             yield netns, guest, (guest, daemon)
         else:
-            guest = stack.enter_context(TapGuest(netns))
+            guest = stack.enter_context(TapGuest(netns, ",vectors=0" if candidate == OWN_INTX else ""))
             yield netns, guest, (guest,)
 
 
@@ -58,10 +58,10 @@ def measure(boots=3, runs=2, seconds=5):
     """TCP in both directions."""
     need_tun()
     need_program("qemu-system-x86_64", "iperf3")
-    bars = [Bar(VIRTLANE, OWN, 1.0, figure) for figure in FIGURES]
+    bars = [Bar(VIRTLANE, own, 1.0, figure) for own in (OWN, OWN_INTX) for figure in FIGURES]
     found = {d: Experiment(f"TCP, {d}, Linux in QEMU (software emulation)", FIGURES, bars) for d in DIRECTIONS}
     for boot in range(boots):
-        for candidate in (VIRTLANE, OWN):
+        for candidate in (VIRTLANE, OWN, OWN_INTX):
             say(f"boot {boot + 1} of {boots}: {candidate}")
             with guest_of(candidate) as (netns, guest, processes), Iperf3Server(netns):
                 guest.wait_carrier(True)
