@@ -56,6 +56,7 @@ static int null_open(const struct vl_backend_params *params,
 		return -ENOMEM;
 	n->base.ops = &vl_backend_null;
 	n->base.ports = params->queue_pairs;
+	n->base.ways = 1;
 	n->base.link = VL_LINK_UP;
 	n->base.caps = (struct vl_backend_caps){
 		.csum = true,
@@ -122,13 +123,14 @@ static void null_port_stop(struct vl_backend *b, unsigned int port,
 	(void)io;
 }
 
-static void null_send(struct vl_backend *b, unsigned int port, struct vl_io *io,
-		      const struct vl_frame *f)
+static void null_send(struct vl_backend *b, unsigned int port, unsigned int way,
+		      struct vl_io *io, const struct vl_frame *f)
 {
 	struct null_backend *n = to_null(b);
 	const struct vl_null_hooks *h = &n->hooks;
 	int res;
 
+	(void)way;
 	if (n->full[port])
 		res = -ECANCELED;
 	else
@@ -154,12 +156,13 @@ static void null_recv(struct vl_backend *b, unsigned int port, struct vl_io *io,
 	vl_io_post(io, res > 0 && (size_t)res > room ? (int)room : res, f->tag);
 }
 
-static int null_poll(struct vl_backend *b, unsigned int port, struct vl_io *io,
-		     uint32_t events, uint64_t tag)
+static int null_poll(struct vl_backend *b, unsigned int port, unsigned int way,
+		     struct vl_io *io, uint32_t events, uint64_t tag)
 {
 	struct null_backend *n = to_null(b);
 	uint64_t count;
 
+	(void)way;
 	if (events & EPOLLOUT) {
 		n->full[port] = false;
 		vl_io_post(io, EPOLLOUT, tag);
@@ -176,8 +179,9 @@ static int null_poll(struct vl_backend *b, unsigned int port, struct vl_io *io,
 }
 
 static void null_poll_cancel(struct vl_backend *b, unsigned int port,
-			     struct vl_io *io, uint64_t tag)
+			     unsigned int way, struct vl_io *io, uint64_t tag)
 {
+	(void)way;
 	vl_io_poll_cancel(io, to_null(b)->wake[port], tag);
 }
 

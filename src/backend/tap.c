@@ -32,8 +32,19 @@
 #include "base/log.h"
 #include "base/util.h"
 
-#define PORTS_MAX 64
-#define TUN_PATH  "/dev/net/tun"
+#define PORTS_MAX  64
+#define WAYS_MAX   16
+/* Queues of one tap (MAX_TAP_QUEUES of the kernel). */
+#define QUEUES_MAX 256
+
+/* Send buffer of the express queues with sndbuf=auto and lanes: large enough
+ * for a fast device, short for a slow one (2.3 KB are charged for a frame of
+ * 1442 bytes). */
+#define AUTO_SNDBUF 131072
+/* At most this for a side lane: some 10 ms at 10 Mbit/s. A faster one is
+ * refilled when half of it has drained. */
+#define SIDE_SNDBUF 32768
+#define TUN_PATH    "/dev/net/tun"
 
 /* A process that was killed holds its queues a moment longer than it is seen:
  * the kernel ends its io_uring in the background. */
@@ -46,13 +57,18 @@
 #define TUN_F_USO6 0x40
 #endif
 
-#define TUN_TSO (TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6)
+#define TAP_FLAGS (IFF_TAP | IFF_NO_PI | IFF_VNET_HDR)
+#define TUN_TSO   (TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6)
 
 struct tap {
 	struct vl_backend base;
 	char ifname[IFNAMSIZ];
-	int fd[PORTS_MAX];
-	int file[PORTS_MAX]; /* number in the port's vl_io */
+	/* [port][way]; all ways but the first are detached for good: they take
+	 * frames to send and get none. */
+	int fd[PORTS_MAX][WAYS_MAX];
+	int file[PORTS_MAX][WAYS_MAX]; /* numbers in the port's vl_io */
+	int opened[QUEUES_MAX]; /* all of them, in the order of opening */
+	unsigned int n_opened;
 	bool multi_queue;
 	int sndbuf;
 	struct vl_link_monitor *monitor; /* NULL: the link cannot be seen */
@@ -81,8 +97,8 @@ static void tap_close(struct vl_backend *b)
 	struct tap *t = to_tap(b);
 
 	vl_link_close(t->monitor);
-	for (unsigned int i = 0; i < b->ports; i++)
-		close(t->fd[i]);
+	for (unsigned int i = 0; i < t->n_opened; i++)
+		close(t->opened[i]);
 	free(t);
 }
 
@@ -192,10 +208,52 @@ static void configure_new(const struct tap *t, uint32_t mtu)
 	close(s);
 }
 
+/* An express queue. When there is to be only one, an existing tap may be of
+ * either kind, and decides. */
+static int open_express(struct tap *t, unsigned int i, bool only, bool *existed)
+{
+	short flags = TAP_FLAGS | (t->multi_queue ? IFF_MULTI_QUEUE : 0);
+	int fd = i ? open_queue(t->ifname, flags)
+		   : open_first(t->ifname, flags, existed);
+
+	if (fd != -EINVAL || !only)
+		return fd;
+	t->multi_queue = !t->multi_queue;
+	return open_queue(t->ifname, flags ^ IFF_MULTI_QUEUE);
+}
+
+/* As many side lanes for each port as the tap allows, up to what is wanted. */
+static void open_side_lanes(struct tap *t, const struct vl_backend_params *p)
+{
+	unsigned int ways = t->multi_queue ? p->lanes : 1;
+	int code = t->multi_queue ? 0 : -EINVAL;
+
+	while (t->n_opened < p->queue_pairs * ways && !code) {
+		int fd = t->n_opened < QUEUES_MAX
+				 ? open_queue(t->ifname,
+					      TAP_FLAGS | IFF_MULTI_QUEUE)
+				 : -E2BIG;
+
+		if (fd < 0)
+			code = fd;
+		else
+			t->opened[t->n_opened++] = fd;
+	}
+	while (t->n_opened % p->queue_pairs)
+		close(t->opened[--t->n_opened]);
+	if (t->n_opened < p->queue_pairs * p->lanes)
+		vl_log(VL_LOG_WARNING, t->ifname,
+		       "%u of %u lanes: %s; a slow destination may make "
+		       "others wait",
+		       t->n_opened / p->queue_pairs, p->lanes,
+		       t->multi_queue ? strerror(-code)
+				      : "the tap has one queue only (create it "
+					"with multi_queue)");
+}
+
 static int open_by_name(struct tap *t, const struct vl_backend_params *p,
 			char *err, size_t size)
 {
-	const short base = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR;
 	bool existed = true;
 
 	if (!p->name[0] || strlen(p->name) >= IFNAMSIZ)
@@ -204,17 +262,10 @@ static int open_by_name(struct tap *t, const struct vl_backend_params *p,
 			    "characters",
 			    p->name, IFNAMSIZ - 1);
 	(void)snprintf(t->ifname, sizeof(t->ifname), "%s", p->name);
-	t->multi_queue = p->queue_pairs > 1;
+	t->multi_queue = p->queue_pairs > 1 || p->lanes > 1;
 	for (unsigned int i = 0; i < p->queue_pairs; i++) {
-		short flags = t->multi_queue ? base | IFF_MULTI_QUEUE : base;
-		int fd = i ? open_queue(t->ifname, flags)
-			   : open_first(t->ifname, flags, &existed);
+		int fd = open_express(t, i, p->queue_pairs == 1, &existed);
 
-		/* A multi-queue tap serves one queue as well. */
-		if (fd == -EINVAL && p->queue_pairs == 1) {
-			t->multi_queue = true;
-			fd = open_queue(t->ifname, base | IFF_MULTI_QUEUE);
-		}
 		if (fd == -ENOENT || fd == -EACCES)
 			return fail(err, size, fd,
 				    TUN_PATH ": %s: load the tun module, or "
@@ -223,10 +274,11 @@ static int open_by_name(struct tap *t, const struct vl_backend_params *p,
 		if (fd < 0)
 			return explain_setiff(err, size, t->ifname,
 					      p->queue_pairs, fd);
-		t->fd[t->base.ports++] = fd;
+		t->opened[t->n_opened++] = fd;
 	}
 	if (!existed)
 		configure_new(t, p->mtu);
+	open_side_lanes(t, p);
 	return 0;
 }
 
@@ -248,7 +300,7 @@ static int adopt_fd(struct tap *t, int fd, char *err, size_t size)
 			    "fds: %d (%.15s) must be opened with IFF_TAP, "
 			    "IFF_NO_PI and IFF_VNET_HDR",
 			    fd, ifr.ifr_name);
-	if (t->base.ports && strncmp(t->ifname, ifr.ifr_name, IFNAMSIZ) != 0)
+	if (t->n_opened && strncmp(t->ifname, ifr.ifr_name, IFNAMSIZ) != 0)
 		return fail(err, size, -EINVAL,
 			    "fds: %d belongs to %.15s, the one before to %s: "
 			    "all must be queues of one tap",
@@ -260,7 +312,7 @@ static int adopt_fd(struct tap *t, int fd, char *err, size_t size)
 	    fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
 		return fail(err, size, -errno, "fds: %d: %s", fd,
 			    strerror(errno));
-	t->fd[t->base.ports++] = fd;
+	t->opened[t->n_opened++] = fd;
 	return 0;
 }
 
@@ -279,30 +331,39 @@ static int open_by_fds(struct tap *t, const struct vl_backend_params *p,
 				    "fds=%s: give descriptor numbers with "
 				    "colons between them, as in fds=7:8",
 				    p->fds);
-		if (t->base.ports == p->queue_pairs) {
-			t->base.ports++;
-			break;
-		}
+		if (t->n_opened == QUEUES_MAX)
+			return fail(err, size, -E2BIG,
+				    "fds: more than %d descriptors",
+				    QUEUES_MAX);
 		code = adopt_fd(t, (int)fd, err, size);
 		if (code)
 			return code;
 		s = *end ? end + 1 : end;
 	}
-	if (t->base.ports == p->queue_pairs)
+	if (t->n_opened && t->n_opened % p->queue_pairs == 0 &&
+	    t->n_opened / p->queue_pairs <= WAYS_MAX)
 		return 0;
-	if (t->base.ports > p->queue_pairs)
-		t->base.ports = p->queue_pairs;
 	return fail(err, size, -EINVAL,
 		    "fds=%s: one descriptor is needed for each of the %u "
-		    "queue pairs (--queue-pairs)",
+		    "queue pairs (--queue-pairs), or one for each lane of "
+		    "each",
 		    p->fds, p->queue_pairs);
+}
+
+/* Gives each port its ways: first all express queues, then the others. */
+static void distribute(struct tap *t, const struct vl_backend_params *p)
+{
+	t->base.ports = p->queue_pairs;
+	t->base.ways = t->n_opened / p->queue_pairs;
+	for (unsigned int i = 0; i < t->n_opened; i++)
+		t->fd[i % p->queue_pairs][i / p->queue_pairs] = t->opened[i];
 }
 
 /* What this kernel's taps can do is found by asking for it. */
 static void probe_caps(struct tap *t)
 {
 	struct vl_backend_caps *c = &t->base.caps;
-	int fd = t->fd[0];
+	int fd = t->fd[0][0];
 
 	c->csum = ioctl(fd, TUNSETOFFLOAD, (unsigned long)TUN_F_CSUM) == 0;
 	c->tso = ioctl(fd, TUNSETOFFLOAD, (unsigned long)TUN_TSO) == 0;
@@ -313,32 +374,47 @@ static void probe_caps(struct tap *t)
 	(void)ioctl(fd, TUNSETOFFLOAD, 0UL);
 }
 
+/*
+ * TUNSETSNDBUF is for all attached queues. Side lanes get their size while they
+ * are attached, and keep it when they are detached.
+ */
 static int set_sndbuf(struct tap *t, const struct vl_backend_params *p,
 		      char *err, size_t size)
 {
-	int value = INT_MAX;
+	struct ifreq ifr = { .ifr_flags = IFF_DETACH_QUEUE };
+	int value = INT_MAX, side;
 
-	if (p->sndbuf && p->sndbuf < INT_MAX)
+	if (p->sndbuf_auto && t->base.ways > 1)
+		value = AUTO_SNDBUF;
+	else if (p->sndbuf && p->sndbuf < INT_MAX)
 		value = (int)p->sndbuf;
+	side = value < SIDE_SNDBUF ? value : SIDE_SNDBUF;
+	if (t->base.ways > 1 && ioctl(t->fd[0][0], TUNSETSNDBUF, &side) < 0)
+		return fail(err, size, -errno, "%s: sndbuf: %s", t->ifname,
+			    strerror(errno));
+	for (unsigned int i = p->queue_pairs; i < t->n_opened; i++)
+		if (ioctl(t->opened[i], TUNSETQUEUE, &ifr) < 0)
+			return fail(err, size, -errno,
+				    "%s: cannot detach a lane: %s", t->ifname,
+				    strerror(errno));
 	/* Whoever opened the queues may have chosen a size already. */
-	if ((p->sndbuf || !p->fds) && ioctl(t->fd[0], TUNSETSNDBUF, &value) < 0)
+	if ((p->sndbuf || !p->fds || t->base.ways > 1) &&
+	    ioctl(t->fd[0][0], TUNSETSNDBUF, &value) < 0)
 		return fail(err, size, -errno, "%s: sndbuf=%d: %s", t->ifname,
 			    value, strerror(errno));
-	if (ioctl(t->fd[0], TUNGETSNDBUF, &t->sndbuf) < 0)
+	if (ioctl(t->fd[0][0], TUNGETSNDBUF, &t->sndbuf) < 0)
 		t->sndbuf = value;
 	t->base.limited = t->sndbuf < INT_MAX;
 	return 0;
 }
 
-/* Reads what the monitor knows. An interface that left its network namespace
- * is reported as deleted, but goes on where nobody can watch it for us. */
 static void update_link(struct tap *t)
 {
 	struct ifreq ifr = { 0 };
 
 	vl_link_update(t->monitor, &t->base.link, &t->base.mtu);
 	if (t->base.link == VL_LINK_GONE &&
-	    ioctl(t->fd[0], TUNGETIFF, &ifr) == 0)
+	    ioctl(t->fd[0][0], TUNGETIFF, &ifr) == 0)
 		t->base.link = VL_LINK_UNKNOWN;
 }
 
@@ -362,15 +438,17 @@ static int tap_open(const struct vl_backend_params *params,
 
 	code = params->fds ? open_by_fds(t, params, err, size)
 			   : open_by_name(t, params, err, size);
-	if (!code)
+	if (!code) {
+		distribute(t, params);
 		code = set_sndbuf(t, params, err, size);
+	}
 	if (code) {
 		tap_close(&t->base);
 		return code;
 	}
 	(void)snprintf(t->base.label, sizeof(t->base.label), "%s", t->ifname);
 	probe_caps(t);
-	code = vl_link_open(t->fd[0], t->ifname, &t->monitor);
+	code = vl_link_open(t->fd[0][0], t->ifname, &t->monitor);
 	if (code)
 		vl_log(VL_LOG_WARNING, t->ifname,
 		       "its link state cannot be seen (%s) and counts as up",
@@ -398,8 +476,8 @@ static int tap_set_offload(struct vl_backend *b, const struct vl_offload *o)
 	/* The kernel takes both or none. */
 	if (o->csum && o->uso4 && o->uso6)
 		flags |= TUN_F_USO4 | TUN_F_USO6;
-	if (ioctl(t->fd[0], TUNSETOFFLOAD, (unsigned long)flags) < 0 ||
-	    ioctl(t->fd[0], TUNSETVNETHDRSZ, &hdr_len) < 0)
+	if (ioctl(t->fd[0][0], TUNSETOFFLOAD, (unsigned long)flags) < 0 ||
+	    ioctl(t->fd[0][0], TUNSETVNETHDRSZ, &hdr_len) < 0)
 		return -errno;
 	return 0;
 }
@@ -413,9 +491,9 @@ static int tap_set_active(struct vl_backend *b, unsigned int port, bool active)
 
 	if (port == 0 || !t->multi_queue)
 		return 0;
-	if (ioctl(t->fd[port], TUNSETQUEUE, &ifr) < 0 && errno != EINVAL)
+	if (ioctl(t->fd[port][0], TUNSETQUEUE, &ifr) < 0 && errno != EINVAL)
 		return -errno; /* EINVAL: it is so already */
-	if (active && ioctl(t->fd[port], TUNSETSNDBUF, &t->sndbuf) < 0)
+	if (active && ioctl(t->fd[port][0], TUNSETSNDBUF, &t->sndbuf) < 0)
 		return -errno;
 	return 0;
 }
@@ -440,44 +518,50 @@ static int tap_port_start(struct vl_backend *b, unsigned int port,
 {
 	struct tap *t = to_tap(b);
 
-	t->file[port] = vl_io_file_add(io, t->fd[port]);
-	return t->file[port] < 0 ? t->file[port] : 0;
+	for (unsigned int w = 0; w < b->ways; w++) {
+		t->file[port][w] = vl_io_file_add(io, t->fd[port][w]);
+		if (t->file[port][w] < 0)
+			return t->file[port][w];
+	}
+	return 0;
 }
 
 static void tap_port_stop(struct vl_backend *b, unsigned int port,
 			  struct vl_io *io)
 {
-	vl_io_file_remove(io, to_tap(b)->file[port]);
+	for (unsigned int w = 0; w < b->ways; w++)
+		vl_io_file_remove(io, to_tap(b)->file[port][w]);
 }
 
-static void tap_send(struct vl_backend *b, unsigned int port, struct vl_io *io,
-		     const struct vl_frame *f)
+static void tap_send(struct vl_backend *b, unsigned int port, unsigned int way,
+		     struct vl_io *io, const struct vl_frame *f)
 {
-	vl_io_writev(io, to_tap(b)->file[port], f->iov, f->n, f->linked,
+	vl_io_writev(io, to_tap(b)->file[port][way], f->iov, f->n, f->linked,
 		     f->tag);
 }
 
 static void tap_recv(struct vl_backend *b, unsigned int port, struct vl_io *io,
 		     const struct vl_frame *f)
 {
-	vl_io_readv(io, to_tap(b)->file[port], f->iov, f->n, f->tag);
+	vl_io_readv(io, to_tap(b)->file[port][0], f->iov, f->n, f->tag);
 }
 
-static int tap_poll(struct vl_backend *b, unsigned int port, struct vl_io *io,
-		    uint32_t events, uint64_t tag)
+static int tap_poll(struct vl_backend *b, unsigned int port, unsigned int way,
+		    struct vl_io *io, uint32_t events, uint64_t tag)
 {
-	return vl_io_poll(io, to_tap(b)->fd[port], events, false, tag);
+	return vl_io_poll(io, to_tap(b)->fd[port][way], events, false, tag);
 }
 
 static void tap_poll_cancel(struct vl_backend *b, unsigned int port,
-			    struct vl_io *io, uint64_t tag)
+			    unsigned int way, struct vl_io *io, uint64_t tag)
 {
-	vl_io_poll_cancel(io, to_tap(b)->fd[port], tag);
+	vl_io_poll_cancel(io, to_tap(b)->fd[port][way], tag);
 }
 
 const struct vl_backend_ops vl_backend_tap = {
 	.name = "tap",
-	.help = "tap,name=INTERFACE|fds=A:B...[,sndbuf=BYTES]: a Linux tap "
+	.help = "tap,name=INTERFACE|fds=A:B...[,lanes=N][,sndbuf=auto|BYTES|"
+		"unlimited]: a Linux tap "
 		"device",
 	.open = tap_open,
 	.close = tap_close,

@@ -6,7 +6,7 @@
 #include "base/io.h"
 
 /* Polls of one worker: two kicks, a wake-up, two directions of its files. */
-#define VL_IO_POLLS 16
+#define VL_IO_POLLS 32
 
 struct vl_io_poll {
 	uint64_t tag;

@@ -25,7 +25,11 @@
 #include "backend/registry.h"
 #include "base/util.h"
 #include "daemon/value.h"
+#include "lane/lane_set.h"
 #include "stats/snapshot.h"
+
+/* Lanes of each queue pair unless lanes= says otherwise. */
+#define LANES_DEFAULT 8
 
 #define CONFIG_FILE_MAX 65536
 #define MTU_MIN         68    /* RFC 791; virtio 1.2, 5.1.4.1 */
@@ -113,6 +117,7 @@ static void set_socket_mode(struct vl_conf *conf,
 static void set_param(struct vl_conf *conf, const struct vl_conf_place *at,
 		      const char *key, const char *value)
 {
+	uint64_t lanes;
 	unsigned int n;
 
 	if (!strcmp(key, "name")) {
@@ -132,15 +137,24 @@ static void set_param(struct vl_conf *conf, const struct vl_conf_place *at,
 				     "separated by ':', as fds=5:6",
 				     value);
 	} else if (!strcmp(key, "sndbuf")) {
-		if (vl_value_size(value, &conf->params.sndbuf))
+		conf->params.sndbuf_auto = !strcmp(value, "auto");
+		if (!conf->params.sndbuf_auto &&
+		    vl_value_size(value, &conf->params.sndbuf))
 			vl_conf_fail(conf, at,
-				     "sndbuf=%s: give bytes, with k or M for "
-				     "1024 or 1024^2, or unlimited",
+				     "sndbuf=%s: give auto, unlimited, or "
+				     "bytes, with k or M for 1024 or 1024^2",
 				     value);
+	} else if (!strcmp(key, "lanes")) {
+		if (vl_value_number(value, 1, VL_LANES_MAX, &lanes))
+			vl_conf_fail(conf, at,
+				     "lanes=%s: give a number from 1 to %d",
+				     value, VL_LANES_MAX);
+		else
+			conf->params.lanes = (unsigned int)lanes;
 	} else {
 		vl_conf_fail(conf, at,
 			     "'%s' is no parameter of a backend; give name, "
-			     "fds or sndbuf",
+			     "fds, lanes or sndbuf",
 			     key);
 	}
 }
@@ -155,6 +169,8 @@ static void set_backend(struct vl_conf *conf, const struct vl_conf_place *at)
 	conf->params.name = NULL;
 	conf->params.fds = NULL;
 	conf->params.sndbuf = 0;
+	conf->params.sndbuf_auto = true;
+	conf->params.lanes = LANES_DEFAULT;
 	conf->backend_text = strdup(at->value);
 	if (!conf->backend_text) {
 		vl_conf_fail(conf, at, "out of memory");
@@ -180,6 +196,23 @@ static void set_backend(struct vl_conf *conf, const struct vl_conf_place *at)
 			*value++ = '\0';
 		set_param(conf, at, key, value ? value : "");
 	}
+}
+
+static void set_tx_full(struct vl_conf *conf, const struct vl_conf_place *at)
+{
+	static const char *const names[] = {
+		[VL_TX_FULL_LANES] = "lanes",
+		[VL_TX_FULL_BLOCK] = "block",
+		[VL_TX_FULL_DROP] = "drop",
+	};
+
+	for (unsigned int i = 0; i < VL_ARRAY_SIZE(names); i++) {
+		if (strcmp(at->value, names[i]) != 0)
+			continue;
+		conf->tx_full = (enum vl_tx_full)i;
+		return;
+	}
+	vl_conf_fail(conf, at, "give lanes, block or drop");
 }
 
 static void set_queue_pairs(struct vl_conf *conf,
@@ -311,6 +344,11 @@ const struct vl_option vl_option_table[] = {
 	  "how the host network is read and written: io_uring, or\n"
 	  "readv and writev (default: auto)",
 	  false, set_engine },
+	{ "tx-full", "lanes|block|drop",
+	  "when the host network takes no more: other destinations go on\n"
+	  "by lanes of their own, all wait, or packets are dropped\n"
+	  "(default: lanes)",
+	  false, set_tx_full },
 	{ "stats", "PATH",
 	  "UNIX socket on which virtlanectl may ask for counters\n"
 	  "(default: none)",

@@ -14,6 +14,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "lane/backend.h"
+#include "lane/lane_set.h"
 
 /* What is wrong with the options, one sentence each. */
 #define VL_CONF_ERRORS_MAX 32
@@ -36,6 +37,7 @@ struct vl_conf {
 	uint8_t mac[6];
 	uint32_t mtu; /* 0: not given */
 	enum vl_io_engine engine;
+	enum vl_tx_full tx_full;
 	const char *stats_path; /* NULL: none */
 	enum vl_log_level log_level;
 	bool sandbox;

@@ -178,6 +178,7 @@ static int start_device(struct daemon *d)
 	vl_log(VL_LOG_INFO, NULL, "engine %s: %s",
 	       engine == VL_IO_URING ? "uring" : "sync", why);
 	config.engine = d->engine;
+	config.tx_full = conf->tx_full;
 	memcpy(config.mac, conf->mac, sizeof(config.mac));
 	return vl_device_new(&config, d->backend, &d->device);
 }

@@ -52,9 +52,11 @@ struct vl_backend;
 
 /* One key=value list, "tap,name=tap0,sndbuf=0" already split. */
 struct vl_backend_params {
-	const char *name; /* interface name, NULL: not given */
-	const char *fds;  /* "A:B", NULL: not given */
-	uint64_t sndbuf;  /* bytes; 0: not limited */
+	const char *name;   /* interface name, NULL: not given */
+	const char *fds;    /* "A:B", NULL: not given */
+	uint64_t sndbuf;    /* bytes; 0: not limited */
+	bool sndbuf_auto;   /* as the number of lanes needs it */
+	unsigned int lanes; /* ways out of each port that are wanted */
 	unsigned int queue_pairs;
 	uint32_t mtu; /* to set on an interface we create; 0: leave */
 };
@@ -94,17 +96,17 @@ struct vl_backend_ops {
 			  struct vl_io *io);
 	void (*port_stop)(struct vl_backend *b, unsigned int port,
 			  struct vl_io *io);
-	/* Worker: queues one frame. Room was checked. */
-	void (*send)(struct vl_backend *b, unsigned int port, struct vl_io *io,
-		     const struct vl_frame *frame);
+	/* Worker: queues one frame on way @way. Room was checked. */
+	void (*send)(struct vl_backend *b, unsigned int port, unsigned int way,
+		     struct vl_io *io, const struct vl_frame *frame);
 	/* Worker: queues a read of one frame; -EAGAIN when there is none. */
 	void (*recv)(struct vl_backend *b, unsigned int port, struct vl_io *io,
 		     const struct vl_frame *frame);
 	/* Worker: arms a one-shot readiness event (EPOLLIN or EPOLLOUT). */
-	int (*poll)(struct vl_backend *b, unsigned int port, struct vl_io *io,
-		    uint32_t events, uint64_t tag);
+	int (*poll)(struct vl_backend *b, unsigned int port, unsigned int way,
+		    struct vl_io *io, uint32_t events, uint64_t tag);
 	void (*poll_cancel)(struct vl_backend *b, unsigned int port,
-			    struct vl_io *io, uint64_t tag);
+			    unsigned int way, struct vl_io *io, uint64_t tag);
 };
 
 /* The part of every backend that others may read. */
@@ -112,7 +114,8 @@ struct vl_backend {
 	const struct vl_backend_ops *ops;
 	struct vl_backend_caps caps;
 	unsigned int ports;
-	char label[48]; /* for logs and stat: "tap0" */
+	unsigned int ways; /* out of each port; all but the first only send */
+	char label[48];    /* for logs and stat: "tap0" */
 	enum vl_link link;
 	uint32_t mtu; /* of the host interface, 0: unknown */
 	/* True: a full send buffer is possible, so order needs linked sends */

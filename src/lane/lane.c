@@ -4,30 +4,32 @@
 #include <errno.h>
 #include <sys/epoll.h>
 
-int vl_lane_start(struct vl_lane *lane, struct vl_backend *backend,
-		  unsigned int port, struct vl_io *io)
+void vl_lane_bind(struct vl_lane *lane, struct vl_backend *backend,
+		  unsigned int port, unsigned int way, struct vl_io *io)
 {
 	lane->backend = backend;
 	lane->port = port;
+	lane->way = way;
 	lane->io = io;
 	lane->down = backend->link == VL_LINK_DOWN;
-	return backend->ops->port_start(backend, port, io);
 }
 
 static void cancel_polls(struct vl_lane *lane)
 {
 	const struct vl_backend_ops *ops = lane->backend->ops;
 
-	ops->poll_cancel(lane->backend, lane->port, lane->io, lane->tag_in);
-	ops->poll_cancel(lane->backend, lane->port, lane->io, lane->tag_out);
+	if (lane->way == 0)
+		ops->poll_cancel(lane->backend, lane->port, 0, lane->io,
+				 lane->tag_in);
+	ops->poll_cancel(lane->backend, lane->port, lane->way, lane->io,
+			 lane->tag_out);
 	lane->full = false;
 	lane->empty = false;
 }
 
-void vl_lane_stop(struct vl_lane *lane)
+void vl_lane_release(struct vl_lane *lane)
 {
 	cancel_polls(lane);
-	lane->backend->ops->port_stop(lane->backend, lane->port, lane->io);
 }
 
 int vl_lane_set_active(struct vl_lane *lane, bool active)
@@ -51,7 +53,7 @@ void vl_lane_send(struct vl_lane *lane, const struct iovec *iov, unsigned int n,
 		return;
 	}
 	lane->backend->ops->send(
-		lane->backend, lane->port, lane->io,
+		lane->backend, lane->port, lane->way, lane->io,
 		&(struct vl_frame){
 			.iov = iov,
 			.n = n,
@@ -74,15 +76,15 @@ void vl_lane_recv(struct vl_lane *lane, const struct iovec *iov, unsigned int n,
 void vl_lane_set_full(struct vl_lane *lane)
 {
 	lane->full = true;
-	if (lane->backend->ops->poll(lane->backend, lane->port, lane->io,
-				     EPOLLOUT, lane->tag_out))
+	if (lane->backend->ops->poll(lane->backend, lane->port, lane->way,
+				     lane->io, EPOLLOUT, lane->tag_out))
 		lane->full = false;
 }
 
 void vl_lane_set_empty(struct vl_lane *lane)
 {
 	lane->empty = true;
-	if (lane->backend->ops->poll(lane->backend, lane->port, lane->io,
+	if (lane->backend->ops->poll(lane->backend, lane->port, 0, lane->io,
 				     EPOLLIN, lane->tag_in))
 		lane->gone = true;
 }
@@ -91,7 +93,7 @@ void vl_lane_forget_recv(struct vl_lane *lane)
 {
 	if (!lane->empty)
 		return;
-	lane->backend->ops->poll_cancel(lane->backend, lane->port, lane->io,
+	lane->backend->ops->poll_cancel(lane->backend, lane->port, 0, lane->io,
 					lane->tag_in);
 	lane->empty = false;
 }
@@ -102,10 +104,7 @@ void vl_lane_set_down(struct vl_lane *lane, bool down)
 	lane->down = down;
 }
 
-void vl_lane_ready(struct vl_lane *lane, uint64_t tag)
+void vl_lane_readable(struct vl_lane *lane)
 {
-	if (tag == lane->tag_in)
-		lane->empty = false;
-	else
-		lane->full = false;
+	lane->empty = false;
 }

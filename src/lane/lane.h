@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A lane: one independent way out, with its own send-buffer accounting in the
- * kernel, and the way in that belongs to it. A queue pair has one lane, the
- * port of the same number of its backend.
+ * kernel. The first way of a port, the express lane of a queue pair, is also
+ * the way in.
  *
  * Worker thread of the queue pair only, except where said.
  */
@@ -14,6 +14,7 @@
 struct vl_lane {
 	struct vl_backend *backend;
 	unsigned int port;
+	unsigned int way; /* of the port's; 0: the one that also receives */
 	struct vl_io *io;
 	uint64_t tag_in, tag_out; /* of readiness events */
 
@@ -27,10 +28,11 @@ struct vl_lane {
 	bool link_sends;
 };
 
-/* Binds @lane to port @port of @backend. Returns 0 or -errno. */
-int vl_lane_start(struct vl_lane *lane, struct vl_backend *backend,
-		  unsigned int port, struct vl_io *io);
-void vl_lane_stop(struct vl_lane *lane);
+/* Names the way out that @lane is; its tags are set. */
+void vl_lane_bind(struct vl_lane *lane, struct vl_backend *backend,
+		  unsigned int port, unsigned int way, struct vl_io *io);
+/* Waits for nothing any more. */
+void vl_lane_release(struct vl_lane *lane);
 
 /*
  * Attaches the lane to the host network or detaches it; a detached one gets
@@ -48,12 +50,7 @@ void vl_lane_send(struct vl_lane *lane, const struct iovec *iov, unsigned int n,
 void vl_lane_recv(struct vl_lane *lane, const struct iovec *iov, unsigned int n,
 		  uint64_t tag);
 
-/* May this lane take packets / have some? */
-static inline bool vl_lane_can_send(const struct vl_lane *lane)
-{
-	return !lane->full;
-}
-
+/* May this lane have packets to read? */
 static inline bool vl_lane_can_recv(const struct vl_lane *lane)
 {
 	return lane->active && !lane->empty && !lane->gone;
@@ -73,7 +70,7 @@ void vl_lane_forget_recv(struct vl_lane *lane);
  */
 void vl_lane_set_down(struct vl_lane *lane, bool down);
 
-/* The readiness event @tag (tag_in or tag_out) came. */
-void vl_lane_ready(struct vl_lane *lane, uint64_t tag);
+/* The readiness event tag_in came. */
+void vl_lane_readable(struct vl_lane *lane);
 
 #endif

@@ -157,7 +157,7 @@ static void activate_fn(struct vl_worker *w, void *arg)
 {
 	struct activate_call *call = arg;
 
-	call->err = vl_lane_set_active(&w->lane, call->active);
+	call->err = vl_lane_set_activate(&w->tx.lanes, call->active);
 }
 
 static void update_port(struct vl_device *dev, unsigned int i)
@@ -277,7 +277,8 @@ static int start_workers(struct vl_device *dev)
 		w->rx.mtu = dev->backend->mtu;
 		if (!err)
 			err = vl_worker_start(w, dev->backend, i,
-					      dev->config.engine);
+					      dev->config.engine,
+					      dev->config.tx_full);
 		if (err)
 			return err;
 		dev->n_pairs++;
@@ -571,7 +572,7 @@ static void link_fn(struct vl_worker *w, void *arg)
 	const struct link_call *call = arg;
 
 	vl_rxq_set_mtu(&w->rx, call->mtu);
-	vl_lane_set_down(&w->lane, call->link == VL_LINK_DOWN);
+	vl_lane_set_link(&w->tx.lanes, call->link == VL_LINK_DOWN);
 }
 
 void vl_device_backend_event(struct vl_device *dev)

@@ -16,6 +16,7 @@
 
 #include "base/io.h"
 #include "lane/backend.h"
+#include "lane/lane_set.h"
 #include "stats/snapshot.h"
 #include "virtio/virtqueue.h"
 
@@ -24,6 +25,7 @@ struct vl_device;
 struct vl_device_config {
 	unsigned int queue_pairs; /* 1 to VL_SNAPSHOT_PAIRS_MAX */
 	enum vl_io_engine engine; /* VL_IO_URING or VL_IO_SYNC */
+	enum vl_tx_full tx_full;  /* when the host network takes no more */
 	uint8_t mac[6];
 	uint32_t mtu; /* offered to the driver; 0: VIRTIO_NET_F_MTU is not */
 	/* The config space changed by itself (link): tell the driver. */

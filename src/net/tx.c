@@ -38,36 +38,55 @@
 #define SLOT_BUFFER 2048u
 #define COPY_MAX    (SLOT_BUFFER - VL_NET_HDR_MRG)
 
-/* Pieces sent by reference; Linux drivers make at most 19. */
-#define SLOT_IOV 20u
-
 /* The largest IP packet with an Ethernet and two VLAN headers. */
 #define FRAME_MAX (65535u + ETH_HLEN + 8u)
 
+/* Small buffers that such a packet fills besides its slot's own. */
+#define EXTRA_MAX ((FRAME_MAX + SLOT_BUFFER - 1) / SLOT_BUFFER)
+
+/* Pieces sent by reference; Linux drivers make at most 19. */
+#define SLOT_IOV 34u
+_Static_assert(SLOT_IOV >= EXTRA_MAX, "a copied packet fits the list");
+
+/* Slots that packets which wait never take: others must be able to pass. */
+#define RESERVE VL_TX_BATCH
+
 struct vl_tx_slot {
+	struct vl_pkt pkt;
 	struct iovec iov[SLOT_IOV + 1]; /* [0]: header, or all of it */
-	uint32_t frame_len;
-	uint32_t seq;
+	uint16_t extra[EXTRA_MAX];      /* slots whose buffers hold the frame */
+	uint16_t n_extra;
 	uint16_t head;
-	bool refused;
+	uint16_t descs;
+	bool held;    /* the driver has not got its chain back */
+	bool by_ref;  /* the frame is in guest memory */
+	bool counted; /* in txq->held_descs */
+	bool pooled;  /* in txq->pool_used */
 	bool gso;
 	bool csum;
-	bool uses_scratch;
 };
 
-int vl_txq_init(struct vl_txq *txq, struct vl_lane *lane, struct vl_io *io)
+static void pkt_done(void *owner, struct vl_pkt *pkt, enum vl_pkt_end end);
+static bool pkt_park(void *owner, struct vl_pkt *pkt);
+
+static const struct vl_lane_set_ops lane_ops = {
+	.done = pkt_done,
+	.park = pkt_park,
+};
+
+int vl_txq_init(struct vl_txq *txq, struct vl_io *io)
 {
-	txq->lane = lane;
 	txq->io = io;
-	txq->slots = calloc(VL_TX_BATCH, sizeof(txq->slots[0]));
-	txq->buffers = malloc((size_t)VL_TX_BATCH * SLOT_BUFFER);
-	txq->scratch = malloc(FRAME_MAX + VL_NET_HDR_MRG);
+	txq->lanes.ops = &lane_ops;
+	txq->lanes.owner = txq;
+	txq->slots = calloc(VL_TX_SLOTS, sizeof(txq->slots[0]));
+	txq->buffers = malloc((size_t)VL_TX_SLOTS * SLOT_BUFFER);
 	txq->long_iov = calloc(VL_CHAIN_IOV_MAX, sizeof(txq->long_iov[0]));
-	if (!txq->slots || !txq->buffers || !txq->scratch || !txq->long_iov)
+	if (!txq->slots || !txq->buffers || !txq->long_iov)
 		return -ENOMEM;
-	for (uint16_t i = 0; i < VL_TX_BATCH; i++)
-		txq->free_slot[i] = (uint16_t)(VL_TX_BATCH - 1 - i);
-	txq->n_free = VL_TX_BATCH;
+	for (uint16_t i = 0; i < VL_TX_SLOTS; i++)
+		txq->free_slot[i] = (uint16_t)(VL_TX_SLOTS - 1 - i);
+	txq->n_free = VL_TX_SLOTS;
 	return 0;
 }
 
@@ -75,7 +94,6 @@ void vl_txq_free(struct vl_txq *txq)
 {
 	free(txq->slots);
 	free(txq->buffers);
-	free(txq->scratch);
 	free(txq->long_iov);
 }
 
@@ -88,14 +106,14 @@ int vl_txq_start(struct vl_txq *txq, const char *name,
 	return vl_vq_start(&txq->vq, name, ring, mem);
 }
 
-uint16_t vl_txq_stop(struct vl_txq *txq)
-{
-	return vl_vq_stop(&txq->vq);
-}
-
 static char *slot_buffer(struct vl_txq *txq, uint32_t index)
 {
 	return txq->buffers + (size_t)index * SLOT_BUFFER;
+}
+
+static struct vl_tx_slot *slot_of(struct vl_pkt *pkt)
+{
+	return vl_container_of(pkt, struct vl_tx_slot, pkt);
 }
 
 /* Where the driver's chain is, as vl_vq_pop() found it. */
@@ -104,10 +122,8 @@ struct tx_chain {
 	bool is_long; /* in txq->long_iov instead of the slot */
 };
 
-/*
- * Pops into @slot, or into long_iov where the chain has too many pieces.
- * Returns as vl_vq_pop(), and 0 while the one place for long chains is taken.
- */
+/* Pops into @slot, or into long_iov where the chain has too many pieces.
+ * Returns as vl_vq_pop(). */
 static int pop(struct vl_txq *txq, struct vl_tx_slot *slot, struct tx_chain *t)
 {
 	int n;
@@ -118,8 +134,6 @@ static int pop(struct vl_txq *txq, struct vl_tx_slot *slot, struct tx_chain *t)
 	n = vl_vq_pop(&txq->vq, &t->c);
 	if (vl_likely(n != -ENOBUFS))
 		return n;
-	if (txq->scratch_busy)
-		return 0;
 	t->is_long = true;
 	t->c.iov = txq->long_iov;
 	t->c.iov_cap = VL_CHAIN_IOV_MAX;
@@ -151,51 +165,106 @@ static uint64_t *check_packet(struct vl_txq *txq, const struct vl_chain *c,
 	return NULL;
 }
 
-/* Makes slot->iov the packet: header and payload. Returns the entries. */
-static unsigned int lay_out(struct vl_txq *txq, struct vl_tx_slot *slot,
-			    const struct tx_chain *t, char *buf)
+/*
+ * Copies the frame, @len bytes behind @offset of the list @iov, into buffers of
+ * free slots, and makes it the packet's. Returns false when there are too few
+ * (@keep of them stay free).
+ */
+static bool copy_frame(struct vl_txq *txq, struct vl_tx_slot *slot,
+		       const struct iovec *iov, unsigned int n, uint32_t offset,
+		       uint32_t keep)
+{
+	uint32_t len = slot->pkt.len;
+	uint32_t need = (len + SLOT_BUFFER - 1) / SLOT_BUFFER;
+
+	if (txq->n_free < need + keep)
+		return false;
+	for (uint32_t i = 0, done = 0; i < need; i++) {
+		uint16_t index = txq->free_slot[--txq->n_free];
+		char *buf = slot_buffer(txq, index);
+		uint32_t part = vl_min_u32(SLOT_BUFFER, len - done);
+
+		done += (uint32_t)vl_iov_read(iov, n, offset + done, buf, part);
+		slot->extra[i] = index;
+	}
+	slot->n_extra = (uint16_t)need;
+	for (uint32_t i = 0, done = 0; i < need; i++) {
+		slot->iov[i + 1].iov_base = slot_buffer(txq, slot->extra[i]);
+		slot->iov[i + 1].iov_len = vl_min_u32(SLOT_BUFFER, len - done);
+		done += SLOT_BUFFER;
+	}
+	slot->pkt.n_iov = need + 1;
+	slot->by_ref = false;
+	return true;
+}
+
+/* Makes slot->iov the packet: header and payload. Returns false when it has to
+ * be tried again with more free slots. */
+static bool lay_out(struct vl_txq *txq, struct vl_tx_slot *slot,
+		    const struct tx_chain *t, char *buf)
 {
 	const struct vl_chain *c = &t->c;
 	uint32_t hdr_len = txq->hdr_len;
+	uint32_t len = slot->pkt.len;
 	int n;
 
 	slot->iov[0].iov_base = buf;
 	slot->iov[0].iov_len = hdr_len;
-	if (slot->frame_len <= COPY_MAX) {
-		slot->iov[0].iov_len +=
-			vl_iov_read(c->iov, c->n_readable, hdr_len,
-				    buf + hdr_len, slot->frame_len);
+	slot->n_extra = 0;
+	slot->by_ref = false;
+	slot->pkt.n_iov = 1;
+	if (len <= COPY_MAX) {
+		slot->iov[0].iov_len += vl_iov_read(
+			c->iov, c->n_readable, hdr_len, buf + hdr_len, len);
 		VL_STAT_INC(txq->counters.copied);
-		return 1;
+		return true;
 	}
 	if (vl_unlikely(t->is_long)) {
-		memcpy(txq->scratch, buf, hdr_len);
-		slot->iov[0].iov_base = txq->scratch;
-		slot->iov[0].iov_len +=
-			vl_iov_read(c->iov, c->n_readable, hdr_len,
-				    txq->scratch + hdr_len, slot->frame_len);
-		slot->uses_scratch = true;
-		txq->scratch_busy = true;
+		/* The slot itself is still on the stack of free ones. */
+		txq->n_free--;
+		if (!copy_frame(txq, slot, c->iov, c->n_readable, hdr_len, 0)) {
+			txq->n_free++;
+			return false;
+		}
+		txq->free_slot[txq->n_free++] = (uint16_t)(slot - txq->slots);
 		VL_STAT_INC(txq->counters.copied);
-		return 1;
+		return true;
 	}
 	/* In place: the list without the header is never longer. */
-	n = vl_iov_slice(c->iov, c->n_readable, hdr_len, slot->frame_len,
-			 slot->iov + 1, SLOT_IOV);
-	return n < 0 ? 0 : (unsigned int)n + 1;
+	n = vl_iov_slice(c->iov, c->n_readable, hdr_len, len, slot->iov + 1,
+			 SLOT_IOV);
+	slot->by_ref = true;
+	slot->pkt.n_iov = n < 0 ? 1 : (uint32_t)n + 1;
+	return true;
 }
 
-/* Takes one packet from the ring to the lane. Returns the bytes queued, 0 for
+static void fill_slot(struct vl_txq *txq, struct vl_tx_slot *slot,
+		      const struct vl_chain *c, const char *buf)
+{
+	const struct virtio_net_hdr *hdr =
+		(const struct virtio_net_hdr *)(const void *)buf;
+
+	slot->head = c->head;
+	slot->descs = (uint16_t)c->descs;
+	slot->held = true;
+	slot->counted = false;
+	slot->pooled = false;
+	slot->gso = hdr->gso_type != VIRTIO_NET_HDR_GSO_NONE;
+	slot->csum = hdr->flags & VIRTIO_NET_HDR_F_NEEDS_CSUM;
+	slot->pkt.iov = slot->iov;
+	slot->pkt.len = (uint32_t)c->len_readable - txq->hdr_len;
+	slot->pkt.tag = VL_TAG(VL_TAG_TX_SLOT, slot - txq->slots);
+}
+
+/* Takes one packet from the ring to the lanes. Returns the bytes queued, 0 for
  * a packet that was dropped, -EAGAIN when there is none (or no place). */
 static int queue_one(struct vl_txq *txq)
 {
 	uint32_t index = txq->free_slot[txq->n_free - 1];
 	struct vl_tx_slot *slot = &txq->slots[index];
-	const struct virtio_net_hdr *hdr;
 	char *buf = slot_buffer(txq, index);
 	struct tx_chain t;
 	uint64_t *drop;
-	unsigned int n;
 	int popped = pop(txq, slot, &t);
 
 	if (popped == 0)
@@ -214,55 +283,61 @@ static int queue_one(struct vl_txq *txq)
 		txq->seq++;
 		return 0;
 	}
-	hdr = (const struct virtio_net_hdr *)(const void *)buf;
-	slot->head = t.c.head;
-	slot->seq = txq->seq++;
-	slot->frame_len = (uint32_t)t.c.len_readable - txq->hdr_len;
-	slot->gso = hdr->gso_type != VIRTIO_NET_HDR_GSO_NONE;
-	slot->csum = hdr->flags & VIRTIO_NET_HDR_F_NEEDS_CSUM;
-	slot->refused = false;
-	slot->uses_scratch = false;
-	n = lay_out(txq, slot, &t, buf);
+	fill_slot(txq, slot, &t.c, buf);
+	if (vl_unlikely(!lay_out(txq, slot, &t, buf))) {
+		vl_vq_unpop(&txq->vq, 1);
+		return -EAGAIN;
+	}
+	slot->pkt.seq = txq->seq++;
+	/* Taken from the stack of free slots, wherever it lies now. */
 	txq->n_free--;
-	vl_lane_send(txq->lane, slot->iov, n, VL_TAG(VL_TAG_TX_SLOT, index));
-	return (int)slot->frame_len;
+	vl_lane_set_send(&txq->lanes, &slot->pkt);
+	return (int)slot->pkt.len;
 }
 
-bool vl_txq_turn(struct vl_txq *txq)
+/* Pops a batch. Returns the packets taken from the ring, dropped ones too. */
+static uint32_t queue_batch(struct vl_txq *txq)
 {
-	uint32_t packets = 0, bytes = 0, queued = 0;
+	uint32_t packets = 0, bytes = 0;
 
-	if (!txq->vq.running || txq->vq.broken ||
-	    !vl_lane_can_send(txq->lane) || vl_txq_in_flight(txq))
-		return false;
+	if (!txq->vq.running || txq->vq.broken)
+		return 0;
 	vl_vq_disable_kick(&txq->vq);
-	txq->seen_ns = vl_now_ns();
-	while (txq->n_free && packets < VL_TX_BUDGET_PACKETS &&
+	while (txq->n_free && packets < VL_TX_BATCH &&
 	       bytes < VL_TX_BUDGET_BYTES && vl_io_room(txq->io)) {
 		int len = queue_one(txq);
 
 		if (len == -EAGAIN)
 			break;
 		packets++;
-		queued += len > 0;
 		bytes += (uint32_t)len;
+	}
+	return packets;
+}
+
+bool vl_txq_turn(struct vl_txq *txq)
+{
+	struct vl_lane_set *ls = &txq->lanes;
+	uint32_t packets;
+
+	if (!vl_lane_set_ready(ls))
+		return false;
+	txq->seen_ns = vl_now_ns();
+	ls->now_ns = txq->seen_ns;
+	vl_lane_set_tick(ls);
+	packets = queue_batch(txq);
+	vl_lane_set_pump(ls);
+	if (ls->in_flight) {
+		VL_STAT_INC(txq->counters.batches);
+		vl_io_submit(txq->io);
+		return true;
 	}
 	if (packets == 0)
 		return vl_vq_enable_kick(&txq->vq);
-	if (queued == 0) {
-		vl_txq_flush(txq);
-		return true;
-	}
-	VL_STAT_INC(txq->counters.batches);
-	vl_io_submit(txq->io);
+	/* Dropped, or behind others of their lane. */
+	while (vl_txq_flush(txq))
+		;
 	return true;
-}
-
-static void free_slot(struct vl_txq *txq, struct vl_tx_slot *slot)
-{
-	if (slot->uses_scratch)
-		txq->scratch_busy = false;
-	txq->free_slot[txq->n_free++] = (uint16_t)(slot - txq->slots);
 }
 
 static void count_sent(struct vl_txq *txq, const struct vl_tx_slot *slot)
@@ -270,63 +345,120 @@ static void count_sent(struct vl_txq *txq, const struct vl_tx_slot *slot)
 	struct vl_tx_counters *n = &txq->counters;
 
 	VL_STAT_INC(n->packets);
-	VL_STAT_ADD(n->bytes, slot->frame_len);
+	VL_STAT_ADD(n->bytes, slot->pkt.len);
 	if (slot->gso)
 		VL_STAT_INC(n->gso_packets);
 	if (slot->csum)
 		VL_STAT_INC(n->csum_packets);
 }
 
-static void count_drop(struct vl_txq *txq, enum vl_io_verdict verdict)
+static uint64_t *drop_counter(struct vl_tx_counters *n, enum vl_pkt_end end)
 {
-	struct vl_tx_counters *n = &txq->counters;
-
-	switch (verdict) {
-	case VL_IO_DOWN:
-		VL_STAT_INC(n->drop_down);
-		break;
-	case VL_IO_GONE:
-		VL_STAT_INC(n->drop_gone);
-		break;
-	case VL_IO_NOMEM:
-		VL_STAT_INC(n->drop_nomem);
-		break;
-	case VL_IO_REFUSED:
-	case VL_IO_DONE:
-	case VL_IO_AGAIN:
-	case VL_IO_VERDICTS:
-		VL_STAT_INC(n->drop_refused);
+	switch (end) {
+	case VL_PKT_DOWN:
+		return &n->drop_down;
+	case VL_PKT_GONE:
+		return &n->drop_gone;
+	case VL_PKT_NOMEM:
+		return &n->drop_nomem;
+	case VL_PKT_FULL:
+		return &n->drop_full;
+	case VL_PKT_LATE:
+		return &n->drop_late;
+	case VL_PKT_LIMIT:
+		return &n->drop_limit;
+	case VL_PKT_POOL:
+		return &n->drop_pool;
+	case VL_PKT_REFUSED:
+	case VL_PKT_SENT:
 		break;
 	}
+	return &n->drop_refused;
+}
+
+/* The driver gets the chain of @slot back. */
+static void hand_back(struct vl_txq *txq, struct vl_tx_slot *slot)
+{
+	if (slot->counted)
+		vl_write_once(&txq->held_descs, txq->held_descs - slot->descs);
+	slot->counted = false;
+	if (slot->held)
+		vl_vq_push(&txq->vq, slot->head, 0);
+	slot->held = false;
+}
+
+static void free_slot(struct vl_txq *txq, struct vl_tx_slot *slot)
+{
+	if (slot->pooled)
+		vl_write_once(&txq->pool_used,
+			      txq->pool_used - 1 - slot->n_extra);
+	while (slot->n_extra)
+		txq->free_slot[txq->n_free++] = slot->extra[--slot->n_extra];
+	txq->free_slot[txq->n_free++] = (uint16_t)(slot - txq->slots);
+}
+
+static void pkt_done(void *owner, struct vl_pkt *pkt, enum vl_pkt_end end)
+{
+	struct vl_txq *txq = owner;
+	struct vl_tx_slot *slot = slot_of(pkt);
+
+	if (vl_likely(end == VL_PKT_SENT))
+		count_sent(txq, slot);
+	else
+		VL_STAT_INC(*drop_counter(&txq->counters, end));
+	hand_back(txq, slot);
+	free_slot(txq, slot);
+}
+
+/* Takes the packet out of guest memory and hands its chain back. Returns false
+ * when there is no room for it. */
+static bool take_out(struct vl_txq *txq, struct vl_tx_slot *slot, uint32_t keep)
+{
+	if (slot->by_ref && !copy_frame(txq, slot, slot->iov, slot->pkt.n_iov,
+					txq->hdr_len, keep))
+		return false;
+	hand_back(txq, slot);
+	return true;
+}
+
+/*
+ * A packet has to wait. While those that do hold less than half of the
+ * virtqueue its chain stays with us, which is the back-pressure that a driver
+ * feels; then packets are copied and chains go back, until the pool is full.
+ */
+static bool pkt_park(void *owner, struct vl_pkt *pkt)
+{
+	struct vl_txq *txq = owner;
+	struct vl_tx_slot *slot = slot_of(pkt);
+
+	if (txq->n_free < RESERVE)
+		return false;
+	if (slot->held && txq->vq.running &&
+	    txq->held_descs + slot->descs <= txq->vq.ring.num / 2) {
+		vl_write_once(&txq->held_descs, txq->held_descs + slot->descs);
+		slot->counted = true;
+	} else if (!take_out(txq, slot, RESERVE)) {
+		return false;
+	}
+	slot->pooled = true;
+	vl_write_once(&txq->pool_used, txq->pool_used + 1 + slot->n_extra);
+	return true;
 }
 
 void vl_txq_complete(struct vl_txq *txq, uint32_t index, int res)
 {
-	struct vl_tx_slot *slot = &txq->slots[index];
-	enum vl_io_verdict verdict = vl_io_verdict(res);
-
-	if (vl_unlikely(verdict == VL_IO_AGAIN)) {
-		slot->refused = true;
-		txq->refused++;
-		return;
-	}
-	if (vl_likely(verdict == VL_IO_DONE))
-		count_sent(txq, slot);
-	else
-		count_drop(txq, verdict);
-	vl_vq_push(&txq->vq, slot->head, 0);
-	free_slot(txq, slot);
+	vl_lane_set_complete(&txq->lanes, &txq->slots[index].pkt, res);
 }
 
 /* How many of the packets popped last were refused without a gap. */
 static uint32_t refused_run(const struct vl_txq *txq)
 {
+	const struct vl_lane_set *ls = &txq->lanes;
 	uint64_t distances = 0;
 
 	_Static_assert(VL_TX_BATCH == 64, "one bit per packet of a batch");
-	for (uint32_t i = 0; i < VL_TX_BATCH; i++)
-		if (txq->slots[i].refused)
-			distances |= 1ULL << (txq->seq - txq->slots[i].seq - 1);
+	for (uint32_t i = 0; i < ls->n_refused; i++)
+		distances |= 1ULL << (txq->seq - ls->refused[i]->seq - 1);
 	return ~distances ? (uint32_t)__builtin_ctzll(~distances) : VL_TX_BATCH;
 }
 
@@ -338,40 +470,59 @@ static uint32_t refused_run(const struct vl_txq *txq)
  */
 static void take_back(struct vl_txq *txq)
 {
+	struct vl_lane_set *ls = &txq->lanes;
 	uint32_t run = refused_run(txq);
 
-	for (uint32_t i = 0; i < VL_TX_BATCH; i++) {
-		struct vl_tx_slot *slot = &txq->slots[i];
+	for (uint32_t i = 0; i < ls->n_refused; i++) {
+		struct vl_tx_slot *slot = slot_of(ls->refused[i]);
 
-		if (!slot->refused)
+		if (txq->seq - slot->pkt.seq > run) {
+			pkt_done(txq, &slot->pkt, VL_PKT_NOMEM);
 			continue;
-		slot->refused = false;
-		if (txq->seq - slot->seq > run) {
-			count_drop(txq, VL_IO_NOMEM);
-			vl_vq_push(&txq->vq, slot->head, 0);
 		}
+		slot->held = false;
 		free_slot(txq, slot);
 	}
 	vl_vq_unpop(&txq->vq, run);
 	txq->seq -= run;
-	txq->refused = 0;
-	txq->lane->link_sends = true;
+	ls->n_refused = 0;
+	ls->lane[0].link_sends = true;
 	VL_STAT_INC(txq->counters.blocked);
-	vl_lane_set_full(txq->lane);
+	vl_lane_set_full(&ls->lane[0]);
 }
 
-void vl_txq_flush(struct vl_txq *txq)
+bool vl_txq_flush(struct vl_txq *txq)
 {
 	uint16_t done;
 
-	if (vl_txq_in_flight(txq) || !txq->vq.running)
-		return;
-	if (vl_unlikely(txq->refused))
+	if (vl_txq_in_flight(txq))
+		return false;
+	if (vl_lane_set_settle(&txq->lanes)) {
+		vl_io_submit(txq->io);
+		return true;
+	}
+	if (!txq->vq.running)
+		return false;
+	if (vl_unlikely(txq->lanes.n_refused))
 		take_back(txq);
 	done = (uint16_t)(txq->vq.used_idx - txq->vq.published);
 	if (!done)
-		return;
+		return false;
 	vl_vq_publish(&txq->vq);
 	vl_vq_notify(&txq->vq);
 	vl_hist_add(&txq->latency_ns, vl_now_ns() - txq->seen_ns, done);
+	return false;
+}
+
+uint16_t vl_txq_stop(struct vl_txq *txq)
+{
+	for (uint32_t i = 0; txq->vq.running && i < VL_TX_SLOTS; i++) {
+		struct vl_tx_slot *slot = &txq->slots[i];
+
+		if (!slot->held || take_out(txq, slot, 0))
+			continue;
+		vl_lane_set_remove(&txq->lanes, &slot->pkt);
+		pkt_done(txq, &slot->pkt, VL_PKT_POOL);
+	}
+	return vl_vq_stop(&txq->vq);
 }

@@ -90,8 +90,10 @@ static void dispatch(struct vl_worker *w, const struct vl_io_event *ev)
 		on_kick(w, &w->rx.vq, &w->rx.counters.kicks, ev);
 		break;
 	case VL_TAG_LANE_IN:
+		vl_lane_readable(&w->tx.lanes.lane[0]);
+		break;
 	case VL_TAG_LANE_OUT:
-		vl_lane_ready(&w->lane, ev->tag);
+		vl_lane_set_writable(&w->tx.lanes, vl_tag_index(ev->tag));
 		break;
 	case VL_TAG_CALL:
 		if (!ev->more)
@@ -106,13 +108,14 @@ static void reap(struct vl_worker *w)
 	struct vl_io_event ev[EVENTS_PER_REAP];
 	unsigned int n;
 
-	/* Bounded: a turn queues at most a batch of each queue. */
 	do {
-		n = vl_io_reap(w->io, ev, EVENTS_PER_REAP);
-		for (unsigned int i = 0; i < n; i++)
-			dispatch(w, &ev[i]);
-	} while (n == EVENTS_PER_REAP);
-	vl_txq_flush(&w->tx);
+		/* Bounded: a turn queues at most a batch of each queue. */
+		do {
+			n = vl_io_reap(w->io, ev, EVENTS_PER_REAP);
+			for (unsigned int i = 0; i < n; i++)
+				dispatch(w, &ev[i]);
+		} while (n == EVENTS_PER_REAP);
+	} while (vl_txq_flush(&w->tx));
 	vl_rxq_flush(&w->rx);
 }
 
@@ -133,7 +136,7 @@ static int64_t sleep_limit(const struct vl_worker *w)
 	bool unkicked = (w->tx.vq.running && w->tx.vq.ring.kick_fd < 0) ||
 			(w->rx.vq.running && w->rx.vq.ring.kick_fd < 0);
 
-	return unkicked ? NO_KICK_POLL_NS : -1;
+	return unkicked ? NO_KICK_POLL_NS : vl_lane_set_timeout(&w->tx.lanes);
 }
 
 static void answer_start(struct vl_worker *w, int result)
@@ -155,7 +158,8 @@ static int thread_init(struct vl_worker *w)
 	vl_cycles_open(&w->cycles);
 	err = vl_io_start(w->io);
 	if (!err)
-		err = vl_lane_start(&w->lane, w->backend, w->index, w->io);
+		err = vl_lane_set_start(&w->tx.lanes, w->backend, w->index,
+					w->io);
 	if (!err)
 		err = vl_io_poll(w->io, w->wake_fd, EPOLLIN, true,
 				 VL_TAG(VL_TAG_CALL, 0));
@@ -183,7 +187,7 @@ static void *worker_main(void *arg)
 		reap(w);
 	}
 	if (!err)
-		vl_lane_stop(&w->lane);
+		vl_lane_set_stop(&w->tx.lanes);
 	vl_io_free(w->io);
 	w->io = NULL;
 	vl_cycles_close(&w->cycles);
@@ -245,7 +249,8 @@ static void await_answer(struct vl_worker *w)
 #define IO_OPS (VL_TX_BATCH + VL_RX_BATCH)
 
 int vl_worker_start(struct vl_worker *w, struct vl_backend *backend,
-		    unsigned int index, enum vl_io_engine engine)
+		    unsigned int index, enum vl_io_engine engine,
+		    enum vl_tx_full tx_full)
 {
 	int err;
 
@@ -253,8 +258,10 @@ int vl_worker_start(struct vl_worker *w, struct vl_backend *backend,
 	w->index = index;
 	w->engine = engine;
 	w->call_pending = true;
-	w->lane.tag_in = VL_TAG(VL_TAG_LANE_IN, 0);
-	w->lane.tag_out = VL_TAG(VL_TAG_LANE_OUT, 0);
+	w->tx.lanes.mode = tx_full;
+	w->tx.lanes.lane[0].tag_in = VL_TAG(VL_TAG_LANE_IN, 0);
+	for (unsigned int i = 0; i < VL_LANES_MAX; i++)
+		w->tx.lanes.lane[i].tag_out = VL_TAG(VL_TAG_LANE_OUT, i);
 	pthread_mutex_init(&w->lock, NULL);
 	init_answered(w);
 	w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -262,9 +269,9 @@ int vl_worker_start(struct vl_worker *w, struct vl_backend *backend,
 	if (!err)
 		err = vl_io_new(engine, IO_OPS, &w->io);
 	if (!err)
-		err = vl_txq_init(&w->tx, &w->lane, w->io);
+		err = vl_txq_init(&w->tx, w->io);
 	if (!err)
-		err = vl_rxq_init(&w->rx, &w->lane, w->io);
+		err = vl_rxq_init(&w->rx, &w->tx.lanes.lane[0], w->io);
 	if (!err)
 		err = -pthread_create(&w->thread, NULL, worker_main, w);
 	if (err) {

@@ -30,7 +30,6 @@ struct vl_worker {
 
 	/* Worker thread only. */
 	struct vl_io *io;
-	struct vl_lane lane;
 	struct vl_txq tx;
 	struct vl_rxq rx;
 	struct vl_log_limit log_limit;
@@ -52,7 +51,8 @@ struct vl_worker {
  * or -errno (then there is no thread).
  */
 int vl_worker_start(struct vl_worker *w, struct vl_backend *backend,
-		    unsigned int index, enum vl_io_engine engine);
+		    unsigned int index, enum vl_io_engine engine,
+		    enum vl_tx_full tx_full);
 
 /* Ends the thread; its queues must be stopped. */
 void vl_worker_join(struct vl_worker *w);

@@ -42,6 +42,12 @@ const struct vl_counter vl_tx_counter_table[] = {
 	TX(drop_down, "packets", "dropped: the host interface is down"),
 	TX(drop_gone, "packets", "dropped: the host interface was deleted"),
 	TX(drop_nomem, "packets", "dropped: the host kernel had no memory"),
+	TX(drop_full, "packets",
+	   "dropped: the host network was full (--tx-full=drop)"),
+	TX(drop_late, "packets",
+	   "dropped: waited too long for its lane (CoDel)"),
+	TX(drop_limit, "packets", "dropped: too many wait for the same lane"),
+	TX(drop_pool, "packets", "dropped: no room left for packets that wait"),
 };
 const size_t vl_tx_counter_count = VL_ARRAY_SIZE(vl_tx_counter_table);
 

@@ -31,6 +31,10 @@ struct vl_tx_counters {
 	uint64_t drop_down;
 	uint64_t drop_gone;
 	uint64_t drop_nomem;
+	uint64_t drop_full;
+	uint64_t drop_late;
+	uint64_t drop_limit;
+	uint64_t drop_pool;
 };
 
 /* receiveq: packets from the host network to the driver. */

@@ -23,7 +23,6 @@
 #include "base/barrier.h"
 #include "base/iov.h"
 #include "fuzz_guest.h"
-#include "lane/lane.h"
 #include "net/device.h"
 #include "net/rx.h"
 #include "net/tags.h"
@@ -51,7 +50,6 @@ static struct {
 static struct {
 	struct vl_backend *backend;
 	struct vl_io *io;
-	struct vl_lane lane;
 	struct vl_rxq rx;
 	struct vl_txq tx;
 	uint64_t features;
@@ -129,16 +127,17 @@ static struct vl_backend *open_backend(void)
 static void init_queues(void)
 {
 	queues.backend = open_backend();
-	queues.lane.tag_in = VL_TAG(VL_TAG_LANE_IN, 0);
-	queues.lane.tag_out = VL_TAG(VL_TAG_LANE_OUT, 0);
+	queues.tx.lanes.lane[0].tag_in = VL_TAG(VL_TAG_LANE_IN, 0);
+	queues.tx.lanes.lane[0].tag_out = VL_TAG(VL_TAG_LANE_OUT, 0);
 	fuzz_check(vl_io_new(VL_IO_SYNC, VL_TX_BATCH + VL_RX_BATCH,
 			     &queues.io) == 0);
 	fuzz_check(vl_io_start(queues.io) == 0);
-	fuzz_check(vl_txq_init(&queues.tx, &queues.lane, queues.io) == 0);
-	fuzz_check(vl_rxq_init(&queues.rx, &queues.lane, queues.io) == 0);
-	fuzz_check(vl_lane_start(&queues.lane, queues.backend, 0, queues.io) ==
-		   0);
-	fuzz_check(vl_lane_set_active(&queues.lane, true) == 0);
+	fuzz_check(vl_txq_init(&queues.tx, queues.io) == 0);
+	fuzz_check(vl_rxq_init(&queues.rx, &queues.tx.lanes.lane[0],
+			       queues.io) == 0);
+	fuzz_check(vl_lane_set_start(&queues.tx.lanes, queues.backend, 0,
+				     queues.io) == 0);
+	fuzz_check(vl_lane_set_activate(&queues.tx.lanes, true) == 0);
 }
 
 static void init_whole(void)
@@ -177,8 +176,11 @@ static void reap(void)
 						ev[i].res);
 				break;
 			case VL_TAG_LANE_IN:
+				vl_lane_readable(&queues.tx.lanes.lane[0]);
+				break;
 			case VL_TAG_LANE_OUT:
-				vl_lane_ready(&queues.lane, ev[i].tag);
+				vl_lane_set_writable(&queues.tx.lanes,
+						     vl_tag_index(ev[i].tag));
 				break;
 			case VL_TAG_TX_KICK:
 			case VL_TAG_RX_KICK:
@@ -188,7 +190,8 @@ static void reap(void)
 			}
 		}
 	} while (n == 16);
-	vl_txq_flush(&queues.tx);
+	if (vl_txq_flush(&queues.tx))
+		reap();
 	vl_rxq_flush(&queues.rx);
 }
 
