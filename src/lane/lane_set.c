@@ -465,7 +465,10 @@ static void park(struct vl_lane_set *ls, struct vl_side *s)
 
 	while (p) {
 		struct vl_pkt *next = p->next;
-		bool over = bytes >= fifo_limit(s);
+		/* A small packet fits where a large one does not: so a ping
+		 * gets through beside a flood. */
+		bool over =
+			n >= FIFO_PACKETS_MIN && bytes + p->len > fifo_limit(s);
 
 		if (!p->parked && !over)
 			p->parked = ls->ops->park(ls->owner, p);
