@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A slow and a fast destination of one guest: what each of them gets.
+
+        guest eth0 10.9.0.2
+              |
+    virtlane, tap0 --- br0 --- slow0, HTB  10 Mbit/s --- "VM2"         10.9.0.12
+                        \\---- fast0, HTB 100 Mbit/s --- "the outside" 10.9.0.13
+
+Each box is a network namespace. What HTB holds back stays charged to the send
+buffer of tap0, so a small send buffer pushes back as soon as VM2's queue grows.
+Addresses are static everywhere: no frame is flooded, none is asked for.
+"""
+
+import contextlib
+import re
+import time
+
+from vltest import ADDRESS, MAC, Iperf3Server, Netns, UmlGuest, Virtlane, need_program, need_tun, wait_for
+
+UDP_PAYLOAD = 1400
+UDP_OFFERED = 60
+PING_INTERVAL = 0.01
+PORT = 5201
+
+
+class Destination:
+    """A namespace behind a shaped port of the bridge, with an iperf3 server when loaded."""
+
+    def __init__(self, name, number, mbit):
+        self.name = name
+        self.address = f"10.9.0.{number}"
+        self.mac = f"52:54:00:09:00:{number}"
+        self.mbit = mbit
+        self.port = name + "0"
+        self.netns = Netns(name)
+
+    def connect(self, host):
+        """Plug it into br0 of the host's namespace."""
+        there = self.netns
+        host.ip("link", "add", self.port, "type", "veth", "peer", "name", "eth0", "netns", there.name)
+        there.ip("link", "set", "eth0", "address", self.mac)
+        there.configure("eth0", f"{self.address}/24")
+        there.ip("neigh", "add", ADDRESS, "lladdr", MAC, "dev", "eth0")
+        host.ip("link", "set", self.port, "master", "br0", "up")
+        host.run("bridge", "fdb", "replace", self.mac, "dev", self.port, "master", "static")
+        rate = f"{self.mbit}mbit"
+        for line in ("qdisc add dev {} root handle 1: htb default 10",
+                     f"class add dev {{}} parent 1: classid 1:10 htb rate {rate} ceil {rate} burst 6k cburst 6k",
+                     "qdisc add dev {} parent 1:10 handle 10: pfifo limit 1000"):
+            host.run("tc", *line.format(self.port).split())
+
+    def received(self, flow):
+        """Payload bytes that its iperf3 server has got up to now."""
+        if flow == "udp":
+            return UDP_PAYLOAD * snmp(self.netns.run("cat", "/proc/net/snmp").stdout, "Udp", "InDatagrams")
+        sockets = self.netns.run("ss", "-Htin", f"sport = :{PORT}").stdout
+        return sum(int(n) for n in re.findall(r"bytes_received:(\d+)", sockets))
+
+    def pings(self, seconds):
+        """A running ping to the guest; the echo reply takes the shaped way."""
+        count = int(seconds / PING_INTERVAL)
+        return self.netns.popen("ping", "-n", "-i", str(PING_INTERVAL), "-c", str(count), "-W", "3", ADDRESS)
+
+
+def snmp(text, protocol, name):
+    """A counter from the text of /proc/net/snmp."""
+    names, values = [line.split() for line in text.splitlines() if line.startswith(protocol + ":")]
+    return int(values[names.index(name)])
+
+
+def percentile(values, percent):
+    """The value below which that many percent of them are; None of nothing."""
+    values = sorted(values)
+    return values[min(len(values) - 1, int(len(values) * percent / 100))] if values else None
+
+
+def drops(tx):
+    """All packets of a transmit queue that the daemon dropped."""
+    return sum(value for name, value in tx.items() if name.startswith("drop"))
+
+
+class Network:
+    """The whole picture, as a context manager. backend: more words for
+    --backend=tap,name=tap0; options: more of the daemon's command line."""
+
+    def __init__(self, backend="", *options, slow=10, fast=100):
+        need_tun()
+        need_program("tc", "bridge", "ss", "ping", "iperf3")
+        self.host = Netns("host")
+        self.slow = Destination("slow", 12, slow)
+        self.fast = Destination("fast", 13, fast)
+        self.daemon = Virtlane(f"--mac={MAC}", *options, netns=self.host,
+                               backend=",".join(filter(None, ("tap,name=tap0", backend))))
+        self.guest = None
+        self.stack = contextlib.ExitStack()
+
+    def __enter__(self):
+        with contextlib.ExitStack() as stack:
+            for netns in (self.host, self.slow.netns, self.fast.netns):
+                stack.enter_context(netns)
+            self.host.ip("link", "add", "br0", "type", "bridge", "forward_delay", "0", "mcast_snooping", "0")
+            self.host.ip("link", "set", "br0", "up")
+            # The daemon makes tap0, with as many queues as it wants.
+            stack.enter_context(self.daemon)
+            self.host.ip("link", "set", "tap0", "master", "br0", "up")
+            self.host.run("bridge", "fdb", "replace", MAC, "dev", "tap0", "master", "static")
+            for destination in (self.slow, self.fast):
+                destination.connect(self.host)
+            # The guest's only way out is the daemon.
+            nowhere = stack.enter_context(Netns("guest"))
+            self.guest = stack.enter_context(UmlGuest(self.daemon.socket, netns=nowhere))
+            self.guest.wait_carrier(True)
+            for destination in (self.slow, self.fast):
+                self.guest.run(f"/usr/bin/ip neigh add {destination.address} lladdr {destination.mac} dev eth0")
+                wait_for(lambda d=destination: self.guest.ping(d.address, 1)[0], 5, "the first ping")
+            self.stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *exc):
+        return self.stack.__exit__(*exc)
+
+    @contextlib.contextmanager
+    def flows(self, flows):
+        """iperf3 runs meanwhile: flows is a list of (destination, "tcp" or "udp")."""
+        with contextlib.ExitStack() as stack:
+            for destination, flow in flows:
+                stack.enter_context(Iperf3Server(destination.netns, PORT))
+                how = f"-u -b {UDP_OFFERED}M -l {UDP_PAYLOAD}" if flow == "udp" else ""
+                self.guest.run(f"iperf3 -c {destination.address} -p {PORT} -t 3600 {how} >/dev/null 2>&1 &")
+                # It is running before the next one can be in its way.
+                wait_for(lambda d=destination, f=flow: d.received(f) > 20000, 10, f"{flow} to {destination.name}")
+            yield
+            self.guest.run("killall iperf3; while pidof iperf3; do usleep 50000; done", 20, None)
+        wait_for(self.drained, 10, "the queues to drain")
+
+    def shaper(self, destination):
+        """(packets dropped, packets waiting) of a shaped port."""
+        text = self.host.run("tc", "-s", "qdisc", "show", "dev", destination.port).stdout
+        leaf = text[text.index("qdisc pfifo 10:"):]
+        return (int(re.search(r"dropped (\d+)", leaf).group(1)),
+                int(re.search(r"backlog \d+\w* (\d+)p", leaf).group(1)))
+
+    def drained(self):
+        """Whether nothing is under way any more."""
+        return not any(self.shaper(d)[1] for d in (self.slow, self.fast))
+
+    def reading(self, flows):
+        """All counters that measure() takes the differences of."""
+        values = {d.name + "_bytes": d.received(flow) for d, flow in flows}
+        values["time"] = time.monotonic()
+        tx = [pair["tx"] for pair in self.daemon.stat()["queue_pairs"]]
+        values["drops"] = sum(drops(t) for t in tx)
+        values["blocked"] = sum(t["blocked"] for t in tx)
+        values["shaper_drops"] = sum(self.shaper(d)[0] for d in (self.slow, self.fast))
+        guest = self.guest.out("cat /proc/net/snmp")
+        values["retransmitted"] = snmp(guest, "Tcp", "RetransSegs")
+        values["segments"] = snmp(guest, "Tcp", "OutSegs")
+        return values
+
+    def measure(self, slow_flow, seconds=3, warm_up=1.5):
+        """TCP to the outside and a slow flow ("tcp", "udp" or None) to VM2, together.
+
+        Returns Mbit/s of payload that arrived ("slow", "fast"), round-trip times in ms
+        ("slow_p50" ...) with the share of pings lost, drops, retransmissions and so on.
+        """
+        flows = [(self.fast, "tcp")] + ([(self.slow, slow_flow)] if slow_flow else [])
+        with self.flows(flows), contextlib.ExitStack() as stack:
+            time.sleep(warm_up)
+            first = self.reading(flows)
+            pings = {d.name: stack.enter_context(d.pings(seconds)) for d, _ in flows}
+            time.sleep(seconds)
+            last = self.reading(flows)
+            for ping in pings.values():
+                ping.wait(20)
+        values = {key: last[key] - first[key] for key in first}
+        for destination, _ in flows:
+            name = destination.name
+            values[name] = 8e-6 * values.pop(name + "_bytes") / values["time"]
+            text = pings[name].output()
+            times = [float(t) for t in re.findall(r" time=([0-9.]+) ms", text)]
+            values[name + "_p50"] = percentile(times, 50)
+            values[name + "_p99"] = percentile(times, 99)
+            values[name + "_lost"] = 1 - len(times) * PING_INTERVAL / seconds
+        return values
