@@ -112,7 +112,7 @@ static void append(struct vl_lane_set *ls, struct vl_dest *dest,
 	else
 		s->head = pkt;
 	s->tail = pkt;
-	s->n_pkts++;
+	VL_STAT_INC(s->n_pkts);
 	VL_STAT_ADD(s->bytes, pkt->len);
 	s->used_ns = ls->now_ns;
 	dest->parked++;
@@ -128,7 +128,7 @@ static void unlink_pkt(struct vl_side *s, struct vl_pkt *prev,
 		s->head = pkt->next;
 	if (s->tail == pkt)
 		s->tail = prev;
-	s->n_pkts--;
+	vl_write_once(&s->n_pkts, s->n_pkts - 1);
 	VL_STAT_ADD(s->bytes, 0 - (uint64_t)pkt->len);
 	pkt->dest->parked--;
 	pkt->dest = NULL;
@@ -192,15 +192,15 @@ static void merge(struct vl_lane_set *ls, unsigned int from, unsigned int to)
 			a->head = b->head;
 		a->tail = b->tail;
 	}
-	a->n_pkts += b->n_pkts;
-	a->dests += b->dests;
+	VL_STAT_ADD(a->n_pkts, b->n_pkts);
+	VL_STAT_ADD(a->dests, b->dests);
 	VL_STAT_ADD(a->bytes, b->bytes);
 	VL_STAT_INC(a->merges);
 	b->head = NULL;
 	b->tail = NULL;
-	b->n_pkts = 0;
-	b->dests = 0;
-	b->slow = false;
+	vl_write_once(&b->n_pkts, 0u);
+	vl_write_once(&b->dests, 0u);
+	vl_write_once(&b->slow, false);
 	vl_write_once(&b->bytes, (uint64_t)0);
 	vl_write_once(&b->rate, (uint64_t)0);
 	b->rate_from_ns = 0;
@@ -277,8 +277,9 @@ static struct vl_dest *move_away(struct vl_lane_set *ls,
 	if (!dest)
 		return NULL;
 	if (evicted)
-		ls->side[evicted].dests--;
-	ls->side[lane].dests++;
+		vl_write_once(&ls->side[evicted].dests,
+			      ls->side[evicted].dests - 1);
+	VL_STAT_INC(ls->side[lane].dests);
 	VL_STAT_INC(ls->side[lane].moves);
 	if (!idle_lane(ls))
 		free_one(ls);
@@ -335,7 +336,7 @@ static void side_complete(struct vl_lane_set *ls, struct vl_pkt *pkt, int res)
 		if (res != -EAGAIN)
 			return;
 		VL_STAT_INC(s->refusals);
-		s->slow = true;
+		vl_write_once(&s->slow, true);
 		if (!ls->lane[pkt->lane].full)
 			vl_lane_set_full(&ls->lane[pkt->lane]);
 		return;
@@ -426,7 +427,8 @@ static void reroute_refused(struct vl_lane_set *ls)
 
 	sort_refused(ls);
 	ls->n_refused = 0;
-	ls->side[0].refusals += n > 0;
+	if (n)
+		VL_STAT_INC(ls->side[0].refusals);
 	for (uint32_t i = 0; i < n; i++) {
 		struct vl_pkt *pkt = ls->refused[i];
 		struct vl_dest_key key;
@@ -543,10 +545,11 @@ void vl_lane_set_tick(struct vl_lane_set *ls)
 		    ls->now_ns - s->used_ns < RETURN_IDLE_NS)
 			continue;
 		vl_dest_remove_lane(&ls->dests, (uint8_t)i);
-		s->dests = 0;
-		s->slow = false;
+		vl_write_once(&s->dests, 0u);
+		vl_write_once(&s->slow, false);
 		s->codel = (struct vl_codel){ 0 };
 		vl_write_once(&s->rate, (uint64_t)0);
+		vl_write_once(&s->delay_ns, (uint64_t)0);
 		s->rate_from_ns = 0;
 		VL_STAT_INC(s->returns);
 	}

@@ -54,15 +54,15 @@ enum vl_lane_state {
 
 struct vl_side {
 	struct vl_pkt *head, *tail;
-	uint32_t n_pkts;
-	uint32_t dests;
-	bool slow;
 	struct vl_codel codel;
 	uint64_t used_ns;      /* last packet appended */
 	uint64_t rate_from_ns; /* measuring since; 0: not backlogged */
 	uint64_t rate_bytes;
 
 	/* Read by others. */
+	uint32_t n_pkts; /* in the FIFO */
+	uint32_t dests;
+	bool slow;      /* proven: it refused a packet */
 	uint64_t bytes; /* in the FIFO */
 	uint64_t rate;  /* drain rate, bytes per second, 0: not known */
 	uint64_t sent_packets, sent_bytes;

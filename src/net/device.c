@@ -28,6 +28,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "net/ctrlq.h"
+#include "net/lane_stats.h"
 #include "net/worker.h"
 #include "virtio/net_hdr.h"
 
@@ -619,9 +620,14 @@ static void queue_snapshot(const struct vl_virtqueue *vq, uint32_t size,
 	vl_hist_snapshot(latency, &q->latency_ns);
 }
 
-static void pair_snapshot(const struct pair *p, struct vl_pair_snapshot *s)
+static void name_dests_fn(struct vl_worker *w, void *arg)
 {
-	const struct vl_worker *w = &p->worker;
+	vl_lane_stats_name(&w->tx, arg);
+}
+
+static void pair_snapshot(struct pair *p, struct vl_pair_snapshot *s)
+{
+	struct vl_worker *w = &p->worker;
 	const struct vl_io_stats *io = vl_io_stats(w->io);
 
 	queue_snapshot(&w->tx.vq, p->size[1], &w->tx.latency_ns, &s->txq);
@@ -633,6 +639,9 @@ static void pair_snapshot(const struct pair *p, struct vl_pair_snapshot *s)
 	s->syscalls = vl_read_once(&io->syscalls) + s->txq.notifications_sent +
 		      s->rxq.notifications_sent;
 	s->waits = vl_read_once(&io->waits);
+	/* The worker is not disturbed unless there is something to name. */
+	if (vl_lane_stats_read(&w->tx, s))
+		vl_worker_call(w, name_dests_fn, s);
 }
 
 void vl_device_snapshot(struct vl_device *dev, struct vl_snapshot *s)

@@ -35,7 +35,7 @@
 
 /* Header and largest frame copied. Measured: writing a list of two costs the
  * kernel 80 ns more than one buffer, copying 1514 bytes costs 20 ns. */
-#define SLOT_BUFFER 2048u
+#define SLOT_BUFFER VL_TX_BUFFER
 #define COPY_MAX    (SLOT_BUFFER - VL_NET_HDR_MRG)
 
 /* The largest IP packet with an Ethernet and two VLAN headers. */
@@ -48,8 +48,7 @@
 #define SLOT_IOV 34u
 _Static_assert(SLOT_IOV >= EXTRA_MAX, "a copied packet fits the list");
 
-/* Slots that packets which wait never take: others must be able to pass. */
-#define RESERVE VL_TX_BATCH
+#define RESERVE VL_TX_RESERVE
 
 struct vl_tx_slot {
 	struct vl_pkt pkt;

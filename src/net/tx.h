@@ -22,6 +22,9 @@
 /* Packets in our hands: a batch under way, and those that wait. Each has a
  * small buffer; together they are the pool for what waits (1 MiB). */
 #define VL_TX_SLOTS          (512u + VL_TX_BATCH)
+#define VL_TX_BUFFER         2048u
+/* Slots that packets which wait never take: others must be able to pass. */
+#define VL_TX_RESERVE        VL_TX_BATCH
 
 struct vl_tx_slot;
 

@@ -14,6 +14,11 @@
 		.name = #f, .unit = (u), .help = (h),                          \
 		.offset = offsetof(struct vl_rx_counters, f)                   \
 	}
+#define LANE(f, u, h)                                                          \
+	{                                                                      \
+		.name = #f, .unit = (u), .help = (h),                          \
+		.offset = offsetof(struct vl_lane_counters, f)                 \
+	}
 
 /* One row per counter. */
 const struct vl_counter vl_tx_counter_table[] = {
@@ -75,12 +80,33 @@ const struct vl_counter vl_rx_counter_table[] = {
 };
 const size_t vl_rx_counter_count = VL_ARRAY_SIZE(vl_rx_counter_table);
 
+const struct vl_counter vl_lane_counter_table[] = {
+	LANE(packets, "packets", "packets the host network took on this lane"),
+	LANE(bytes, "bytes", "bytes of these, without the virtio header"),
+	LANE(refusals, "events",
+	     "times the host network took no more on this lane"),
+	LANE(moves, "events",
+	     "destinations that came from the express lane, which was full"),
+	LANE(merges, "events",
+	     "times another slow lane was merged into this one"),
+	LANE(returns, "events",
+	     "times this lane was given back, its destinations to express"),
+	LANE(drop_late, "packets", "dropped: waited too long (CoDel)"),
+	LANE(drop_limit, "packets", "dropped: too many wait for this lane"),
+	LANE(drop_pool, "packets",
+	     "dropped: no room left for packets that wait, in any lane"),
+};
+const size_t vl_lane_counter_count = VL_ARRAY_SIZE(vl_lane_counter_table);
+
 _Static_assert(VL_ARRAY_SIZE(vl_tx_counter_table) * sizeof(uint64_t) ==
 		       sizeof(struct vl_tx_counters),
 	       "every transmit counter has a row");
 _Static_assert(VL_ARRAY_SIZE(vl_rx_counter_table) * sizeof(uint64_t) ==
 		       sizeof(struct vl_rx_counters),
 	       "every receive counter has a row");
+_Static_assert(VL_ARRAY_SIZE(vl_lane_counter_table) * sizeof(uint64_t) ==
+		       sizeof(struct vl_lane_counters),
+	       "every counter of a lane has a row");
 
 uint64_t vl_counter_value(const struct vl_counter *c, const void *base)
 {

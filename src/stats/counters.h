@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The counters of a queue, and the one table per kind that names them. Text,
+ * The counters of a queue and of a lane, and the one table per kind that names them. Text,
  * JSON, the manual page and the tests all follow the tables: a new counter is
  * one field and one row.
  *
@@ -54,6 +54,19 @@ struct vl_rx_counters {
 	uint64_t drop_stopped;
 };
 
+/* A lane of a queue pair. */
+struct vl_lane_counters {
+	uint64_t packets;
+	uint64_t bytes;
+	uint64_t refusals;
+	uint64_t moves;
+	uint64_t merges;
+	uint64_t returns;
+	uint64_t drop_late;
+	uint64_t drop_limit;
+	uint64_t drop_pool;
+};
+
 struct vl_counter {
 	const char *name; /* as in JSON */
 	const char *unit; /* "packets", "bytes", "events" */
@@ -65,6 +78,8 @@ extern const struct vl_counter vl_tx_counter_table[];
 extern const size_t vl_tx_counter_count;
 extern const struct vl_counter vl_rx_counter_table[];
 extern const size_t vl_rx_counter_count;
+extern const struct vl_counter vl_lane_counter_table[];
+extern const size_t vl_lane_counter_count;
 
 /* The value of @c in the live or copied counters at @base. */
 uint64_t vl_counter_value(const struct vl_counter *c, const void *base);

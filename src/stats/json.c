@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "stats/json.h"
 
+#include <arpa/inet.h>
 #include <json-c/json.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,6 +116,72 @@ static struct json_object *worker_json(struct writer *w,
 	return o;
 }
 
+/* Appends @value, whose reference is taken. */
+static void append(struct writer *w, struct json_object *array,
+		   struct json_object *value)
+{
+	if (!array || !value || json_object_array_add(array, value)) {
+		json_object_put(value);
+		w->failed = true;
+	}
+}
+
+static struct json_object *dest_json(struct writer *w,
+				     const struct vl_dest_snapshot *d)
+{
+	struct json_object *o = new_object(w);
+	char mac[18], ip[INET6_ADDRSTRLEN] = "";
+	int family = d->addr_len == 4 ? AF_INET : AF_INET6;
+
+	snprintf(mac, sizeof(mac), "%02x:%02x:%02x:%02x:%02x:%02x", d->mac[0],
+		 d->mac[1], d->mac[2], d->mac[3], d->mac[4], d->mac[5]);
+	put_text(w, o, "mac", mac);
+	if (d->addr_len && inet_ntop(family, d->addr, ip, sizeof(ip)))
+		put_text(w, o, "ip", ip);
+	put_u64(w, o, "parked_packets", d->parked);
+	return o;
+}
+
+static struct json_object *lane_json(struct writer *w, unsigned int index,
+				     const struct vl_lane_snapshot *l)
+{
+	struct json_object *o = new_object(w);
+	struct json_object *named = json_object_new_array();
+
+	put_u64(w, o, "index", index);
+	put_text(w, o, "state", l->state);
+	put_u64(w, o, "destinations", l->destinations);
+	for (uint32_t i = 0; i < l->named; i++)
+		append(w, named, dest_json(w, &l->dest[i]));
+	put(w, o, "busiest", named);
+	put_u64(w, o, "parked_packets", l->parked_packets);
+	put_u64(w, o, "parked_bytes", l->parked_bytes);
+	put_u64(w, o, "drain_rate", l->drain_rate);
+	put_u64(w, o, "queue_delay_ns", l->delay_ns);
+	put_u64(w, o, "oldest_ns", l->oldest_ns);
+	for (size_t i = 0; i < vl_lane_counter_count; i++)
+		put_u64(w, o, vl_lane_counter_table[i].name,
+			vl_counter_value(&vl_lane_counter_table[i],
+					 &l->counters));
+	return o;
+}
+
+static void put_lanes(struct writer *w, struct json_object *pair,
+		      const struct vl_pair_snapshot *p)
+{
+	struct json_object *held = new_object(w);
+	struct json_object *array = json_object_new_array();
+
+	put_u64(w, held, "descriptors", p->held_descs);
+	put_u64(w, held, "descriptors_max", p->held_max);
+	put_u64(w, held, "pool_bytes", p->pool_bytes);
+	put_u64(w, held, "pool_bytes_max", p->pool_max);
+	put(w, pair, "held", held);
+	for (unsigned int i = 0; i < p->lanes; i++)
+		append(w, array, lane_json(w, i, &p->lane[i]));
+	put(w, pair, "lanes", array);
+}
+
 static void put_pairs(struct writer *w, struct json_object *top,
 		      const struct vl_snapshot *s)
 {
@@ -131,10 +198,8 @@ static void put_pairs(struct writer *w, struct json_object *top,
 		    queue_json(w, &p->rxq, vl_rx_counter_table,
 			       vl_rx_counter_count, &p->rx));
 		put(w, o, "worker", worker_json(w, p));
-		if (!o || json_object_array_add(array, o)) {
-			json_object_put(o);
-			w->failed = true;
-		}
+		put_lanes(w, o, p);
+		append(w, array, o);
 	}
 	put(w, top, "queue_pairs", array);
 }

@@ -13,6 +13,9 @@
 #include "stats/counters.h"
 
 #define VL_SNAPSHOT_PAIRS_MAX 64
+#define VL_SNAPSHOT_LANES_MAX 16
+/* Destinations of a lane that are named. */
+#define VL_SNAPSHOT_DESTS_MAX 4
 
 /* What both kinds of queue have. */
 struct vl_queue_snapshot {
@@ -27,6 +30,29 @@ struct vl_queue_snapshot {
 	struct vl_hist latency_ns;
 };
 
+/* A destination that is on a side lane. */
+struct vl_dest_snapshot {
+	uint8_t mac[6];
+	uint8_t addr_len; /* 0: not IP, 4 or 16 */
+	uint8_t addr[16];
+	uint32_t parked; /* packets of it that wait */
+};
+
+/* One lane of a queue pair. */
+struct vl_lane_snapshot {
+	const char *state;       /* "express", "idle", "side", "slow" */
+	uint32_t destinations;   /* 0 for express, which has all others */
+	uint32_t parked_packets; /* that wait in its FIFO */
+	uint64_t parked_bytes;
+	uint64_t drain_rate; /* bit/s while backlogged, 0: not known */
+	uint64_t delay_ns;   /* that the packet sent last had waited */
+	uint64_t oldest_ns;  /* that the first in the FIFO has waited */
+	struct vl_lane_counters counters;
+	/* Those with the most parked packets first. */
+	struct vl_dest_snapshot dest[VL_SNAPSHOT_DESTS_MAX];
+	uint32_t named; /* entries of dest */
+};
+
 /* One queue pair and its worker thread. */
 struct vl_pair_snapshot {
 	struct vl_queue_snapshot txq, rxq;
@@ -36,6 +62,12 @@ struct vl_pair_snapshot {
 	uint64_t cycles;   /* of the worker, see vl_snapshot.cycles_source */
 	uint64_t syscalls; /* made by the worker */
 	uint64_t waits;    /* times the worker slept */
+	/* What packets that wait hold, and at most may hold: descriptors of
+	 * the transmitq, bytes of the worker's own buffers. */
+	uint32_t held_descs, held_max;
+	uint64_t pool_bytes, pool_max;
+	unsigned int lanes;
+	struct vl_lane_snapshot lane[VL_SNAPSHOT_LANES_MAX];
 };
 
 struct vl_snapshot {

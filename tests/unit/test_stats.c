@@ -39,6 +39,8 @@ static void test_counter_tables(void **state)
 	check_table(vl_tx_counter_table, vl_tx_counter_count, sizeof(live));
 	check_table(vl_rx_counter_table, vl_rx_counter_count,
 		    sizeof(struct vl_rx_counters));
+	check_table(vl_lane_counter_table, vl_lane_counter_count,
+		    sizeof(struct vl_lane_counters));
 	vl_counters_copy(&copy, &live, sizeof(copy));
 	assert_memory_equal(&copy, &live, sizeof(copy));
 	for (size_t i = 0; i < vl_tx_counter_count; i++) {
@@ -172,6 +174,33 @@ static struct vl_snapshot *new_snapshot(unsigned int pairs)
 	return s;
 }
 
+/* A slow lane with an IPv4, an IPv6 and another destination. */
+static void add_lanes(struct vl_pair_snapshot *p)
+{
+	static const struct vl_dest_snapshot dests[] = {
+		{ .mac = { 2, 0, 0, 0, 0, 0xab },
+		  .addr_len = 4,
+		  .addr = { 10, 0, 0, 2 },
+		  .parked = 7 },
+		{ .addr_len = 16, .addr = { 0xfd, [15] = 1 } },
+		{ .parked = 1 },
+	};
+
+	p->held_descs = 3;
+	p->held_max = 128;
+	p->pool_bytes = 2048;
+	p->pool_max = 1 << 20;
+	p->lanes = 2;
+	p->lane[0].state = "express";
+	p->lane[1].state = "slow";
+	p->lane[1].destinations = 5;
+	p->lane[1].drain_rate = 10000000;
+	p->lane[1].delay_ns = 12345;
+	p->lane[1].counters.drop_late = 9;
+	p->lane[1].named = 3;
+	memcpy(p->lane[1].dest, dests, sizeof(dests));
+}
+
 static void test_bits_per_cycle(void **state)
 {
 	struct vl_snapshot *s = new_snapshot(2);
@@ -251,6 +280,63 @@ static void test_json(void **state)
 	free(s);
 }
 
+static int number_at(struct json_object *root, const char *path)
+{
+	return json_object_get_int(at(root, path));
+}
+
+static const char *text_at(struct json_object *root, const char *path)
+{
+	return json_object_get_string(at(root, path));
+}
+
+#define LANE "queue_pairs/1/lanes/1/"
+
+static void test_json_lanes(void **state)
+{
+	struct vl_snapshot *s = new_snapshot(2);
+	struct json_object *root;
+	char *text, path[128];
+
+	(void)state;
+	add_lanes(&s->pair[1]);
+	text = vl_snapshot_json(s);
+	root = json_tokener_parse(text);
+	assert_non_null(root);
+	assert_int_equal(
+		json_object_array_length(at(root, "queue_pairs/0/lanes")), 0);
+	assert_int_equal(
+		json_object_array_length(at(root, "queue_pairs/1/lanes")), 2);
+	assert_int_equal(number_at(root, "queue_pairs/1/held/descriptors"), 3);
+	assert_int_equal(number_at(root, "queue_pairs/1/held/descriptors_max"),
+			 128);
+	assert_int_equal(number_at(root, "queue_pairs/1/held/pool_bytes"),
+			 2048);
+	assert_int_equal(number_at(root, "queue_pairs/1/held/pool_bytes_max"),
+			 1 << 20);
+	assert_int_equal(number_at(root, LANE "index"), 1);
+	assert_string_equal(text_at(root, LANE "state"), "slow");
+	assert_int_equal(number_at(root, LANE "destinations"), 5);
+	assert_int_equal(number_at(root, LANE "drain_rate"), 10000000);
+	assert_int_equal(number_at(root, LANE "queue_delay_ns"), 12345);
+	assert_int_equal(number_at(root, LANE "drop_late"), 9);
+	assert_string_equal(text_at(root, LANE "busiest/0/mac"),
+			    "02:00:00:00:00:ab");
+	assert_string_equal(text_at(root, LANE "busiest/0/ip"), "10.0.0.2");
+	assert_int_equal(number_at(root, LANE "busiest/0/parked_packets"), 7);
+	assert_string_equal(text_at(root, LANE "busiest/1/ip"), "fd00::1");
+	assert_false(json_object_object_get_ex(at(root, LANE "busiest/2"), "ip",
+					       NULL));
+	for (size_t i = 0; i < vl_lane_counter_count; i++) {
+		snprintf(path, sizeof(path), LANE "%s",
+			 vl_lane_counter_table[i].name);
+		assert_true(json_object_is_type(at(root, path), json_type_int));
+	}
+	json_object_put(root);
+	free(text);
+	free(s);
+}
+
 static void test_json_empty(void **state)
 {
 	struct vl_snapshot *s = calloc(1, sizeof(*s));
@@ -280,6 +366,7 @@ int main(void)
 		cmocka_unit_test(test_tsc_is_stable),
 		cmocka_unit_test(test_bits_per_cycle),
 		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_json_lanes),
 		cmocka_unit_test(test_json_empty),
 	};
 
