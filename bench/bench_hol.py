@@ -108,6 +108,7 @@ def cells(row, scenario):
         show("{:.2f}", m("slow")), show("{:.1f}", m("fast")), show("{:.1%}", m("of_alone")),
         show("{:.0f}", m("slow_p50"), m("slow_p99")), show("{:.0f}", m("fast_p50"), m("fast_p99")),
         show("{:.0f}", m("fast_p50", ALONE), m("fast_p99", ALONE)),
+        show("{:.0%}", m("slow_lost"), m("fast_lost")),
         show("{:.1f}", m("cpu_percent")), show("{:.1f}", m("bits_per_cycle")),
         show("{:.0f}", m("drops"), m("shaper_drops")),
         show("{:.0f}", m("retransmitted")) + f" ({show('{:.2f} %', m('retransmitted_percent'))})",
@@ -115,9 +116,10 @@ def cells(row, scenario):
 
 
 HEAD = [
-    ("", "", ""), ("VM2", "Mbit/s", ""), ("outside", "Mbit/s", ""), ("outside", "of alone", ""),
-    ("VM2, ms", "p50 / p99", ""), ("outside, ms", "p50 / p99", ""), ("alone, ms", "p50 / p99", ""),
-    ("CPU", "%", ""), ("bits per", "cycle", ""), ("drops by", "virtlane / HTB", ""), ("TCP segments", "sent again", ""),
+    ("", ""), ("VM2", "Mbit/s"), ("outside", "Mbit/s"), ("outside", "of alone"),
+    ("VM2, ms", "p50 / p99"), ("outside, ms", "p50 / p99"), ("alone, ms", "p50 / p99"),
+    ("pings lost", "VM2 / outside"),
+    ("CPU", "%"), ("bits per", "cycle"), ("drops by", "virtlane / HTB"), ("TCP segments", "sent again"),
 ]
 
 

@@ -43,11 +43,13 @@ def bar(y, css, mbit, full):
     ]
 
 
-def milliseconds(value):
-    """A round-trip time for people."""
-    if value is None:
-        return "-"
-    return f"{value / 1000:.1f} s" if value >= 1000 else f"{value:.0f} ms"
+def round_trip(row, scenario, name):
+    """The round trip to a destination for people, with how many had none."""
+    p99, lost = (row.median(scenario, f"{name}_{figure}") for figure in ("p99", "lost"))
+    said = [] if p99 is None else [f"{p99 / 1000:.1f} s" if p99 >= 1000 else f"{p99:.0f} ms"]
+    if lost is not None and lost >= 0.01:
+        said.append(f"{lost:.0%} lost")
+    return ", ".join(said)
 
 
 def panel(y, title, rows, scenario):
@@ -60,7 +62,7 @@ def panel(y, title, rows, scenario):
         yield text(NAME - 12, y + 18, row.name, anchor="end")
         for css, top in (("fast", y), ("slow", y + THICK + 4)):
             yield from bar(top, css, row.median(scenario, css), getattr(row.network, css).mbit)
-            yield text(delay, top + THICK - 1.5, milliseconds(row.median(scenario, css + "_p99")), "minor", "end")
+            yield text(delay, top + THICK - 1.5, round_trip(row, scenario, css), "minor", "end")
         y += ROW
 
 

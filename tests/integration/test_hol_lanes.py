@@ -27,14 +27,19 @@ def faults(flow, alone, values):
     return [text for met, text in bars if not met]
 
 
+def show(flow, alone, values):
+    """The figures."""
+    print(f"{flow} to VM2 {values['slow']:.2f}, TCP to the outside {values['fast']:.1f} of {alone:.1f} Mbit/s alone; "
+          f"{values['drops']} drops, {values['retransmitted']} segments sent again; round trip p50/p99, ms: "
+          f"VM2 {values['slow_p50']}/{values['slow_p99']}, outside {values['fast_p50']}/{values['fast_p99']}", flush=True)
+
+
 def test(net, flow):
     """One kind of slow flow."""
     for _ in range(ATTEMPTS):
         alone = net.measure(None)["fast"]
         values = net.measure(flow)
-        print(f"{flow} to VM2 {values['slow']:.2f}, TCP to the outside {values['fast']:.1f} of {alone:.1f} Mbit/s alone; "
-              f"p50/p99 ms: VM2 {values['slow_p50']}/{values['slow_p99']}, outside {values['fast_p50']}/{values['fast_p99']}; "
-              f"{values['drops']} drops, {values['retransmitted']} segments sent again", flush=True)
+        show(flow, alone, values)
         bad = faults(flow, alone, values) if alone > 80 else [f"{alone:.1f} Mbit/s to the outside alone"]
         if not bad:
             return
