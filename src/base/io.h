@@ -84,9 +84,9 @@ unsigned int vl_io_room(struct vl_io *io);
  * vl_io_submit() returned, the memory it names until the event was reaped.
  * The caller checked vl_io_room(). Tags below 2^63.
  *
- * With @linked the next write is linked to this one: when this one fails, it
- * and all that are linked behind it end with -ECANCELED and were not tried. A
- * submit ends the links. Reads cannot be linked (io_uring takes a read that is
+ * With @linked the next write to the same file is linked to this one: when this
+ * one fails, it and all that are linked behind it end with -ECANCELED and were
+ * not tried. A write to another file, and a submit, end the links. Reads cannot be linked (io_uring takes a read that is
  * shorter than its buffer for a failure): one behind a read that found nothing
  * may be tried, and may find what came meanwhile, or end with -ECANCELED.
  */

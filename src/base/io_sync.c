@@ -128,8 +128,8 @@ static void sync_submit(struct vl_io *io)
 		const struct sync_op *op = &s->op[i];
 		bool read = !(op->flags & VL_IO_RW_WRITE);
 		/* Asking an empty file again would only cost a call. */
-		bool cancel = failed && (failed->flags & VL_IO_RW_LINKED ||
-					 (read && failed->file == op->file));
+		bool cancel = failed && failed->file == op->file &&
+			      (read || failed->flags & VL_IO_RW_LINKED);
 		int res = cancel ? -ECANCELED : do_op(s, op);
 
 		sync_done(s, op->tag, res);

@@ -28,7 +28,8 @@ struct uring_io {
 	struct vl_io io;
 	struct io_uring ring;
 	struct io_uring_sqe *linked; /* last one queued, if it has a link */
-	unsigned int n_linked;       /* queued reads and writes of chains */
+	int linked_file;
+	unsigned int n_linked; /* queued reads and writes of chains */
 	bool started;
 };
 
@@ -83,6 +84,14 @@ static void uring_free(struct vl_io *io)
 	free(u);
 }
 
+/* Nothing but reads and writes takes part in a chain, and none is open-ended. */
+static void end_links(struct uring_io *u)
+{
+	if (u->linked)
+		u->linked->flags &= (uint8_t)~IOSQE_IO_LINK;
+	u->linked = NULL;
+}
+
 static int uring_file_set(struct vl_io *io, int file, int fd)
 {
 	struct uring_io *u = to_uring(io);
@@ -100,14 +109,6 @@ static unsigned int uring_room(struct vl_io *io)
 	unsigned int left = io_uring_sq_space_left(&u->ring);
 
 	return left > 2 * VL_IO_POLLS ? left - 2 * VL_IO_POLLS : 0;
-}
-
-/* Nothing but reads and writes takes part in a chain, and none is open-ended. */
-static void end_links(struct uring_io *u)
-{
-	if (u->linked)
-		u->linked->flags &= (uint8_t)~IOSQE_IO_LINK;
-	u->linked = NULL;
 }
 
 static void uring_submit(struct vl_io *io)
@@ -147,9 +148,12 @@ static void uring_rw(struct vl_io *io, int file, const struct iovec *iov,
 		     unsigned int n, unsigned int flags, uint64_t tag)
 {
 	struct uring_io *u = to_uring(io);
-	struct io_uring_sqe *sqe = get_sqe(u);
 	bool write = flags & VL_IO_RW_WRITE;
+	struct io_uring_sqe *sqe;
 
+	if (u->linked && u->linked_file != file)
+		end_links(u);
+	sqe = get_sqe(u);
 	if (vl_unlikely(!sqe)) {
 		vl_io_post(io, -EBUSY, tag);
 		return;
@@ -169,6 +173,7 @@ static void uring_rw(struct vl_io *io, int file, const struct iovec *iov,
 	if (flags & VL_IO_RW_LINKED) {
 		sqe->flags |= IOSQE_IO_LINK;
 		u->linked = sqe;
+		u->linked_file = file;
 		u->n_linked++;
 	}
 	sqe->user_data = tag;
