@@ -86,9 +86,10 @@ unsigned int vl_io_room(struct vl_io *io);
  *
  * With @linked the next write to the same file is linked to this one: when this
  * one fails, it and all that are linked behind it end with -ECANCELED and were
- * not tried. A write to another file, and a submit, end the links. Reads cannot be linked (io_uring takes a read that is
- * shorter than its buffer for a failure): one behind a read that found nothing
- * may be tried, and may find what came meanwhile, or end with -ECANCELED.
+ * not tried. A write to another file, and a submit, end the links. Reads cannot
+ * be linked (io_uring takes a read that is shorter than its buffer for a
+ * failure): one behind a read that found nothing may be tried, and may find
+ * what came meanwhile, or end with -ECANCELED.
  */
 void vl_io_writev(struct vl_io *io, int file, const struct iovec *iov,
 		  unsigned int n, bool linked, uint64_t tag);

@@ -176,6 +176,31 @@ static void linked_writes_are_one_batch(void **state)
 	}
 }
 
+/* A full file does not cancel what goes to another one. */
+static void links_end_with_the_file(void **state)
+{
+	char x = 'x';
+	struct iovec w = { &x, 1 };
+	struct vl_io_event ev[4];
+	int32_t res[4];
+	int file_b;
+
+	(void)state;
+	fill_up();
+	file_b = vl_io_file_add(io, b);
+	assert_true(file_b >= 0);
+	for (unsigned int i = 0; i < 4; i++)
+		vl_io_writev(io, i < 2 ? file_a : file_b, &w, 1, true, i);
+	vl_io_submit(io);
+	reap(ev, 4);
+	for (unsigned int i = 0; i < 4; i++)
+		res[ev[i].tag] = ev[i].res;
+	assert_int_equal(res[0], -EAGAIN);
+	assert_int_equal(res[1], -ECANCELED);
+	assert_int_equal(res[2], 1);
+	assert_int_equal(res[3], 1);
+}
+
 static void submit_ends_the_links(void **state)
 {
 	char x = 'x';
@@ -569,6 +594,7 @@ int main(void)
 			T(links_end_at_a_failure),
 			T(linked_writes_are_one_batch),
 			T(short_reads_do_not_end_a_batch),
+			T(links_end_with_the_file),
 			T(submit_ends_the_links),
 			T(polls_are_not_linked),
 			T(batch_is_one_call_of_io_uring),
