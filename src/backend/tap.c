@@ -17,6 +17,7 @@
 #include <limits.h>
 #include <linux/if.h>
 #include <linux/if_tun.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,10 +38,9 @@
 /* Queues of one tap (MAX_TAP_QUEUES of the kernel). */
 #define QUEUES_MAX 256
 
-/* Send buffer of the express queues with sndbuf=auto and lanes: large enough
- * for a fast device, short for a slow one (2.3 KB are charged for a frame of
- * 1442 bytes). */
-#define AUTO_SNDBUF 131072
+/* Send buffer of the express queues with sndbuf=auto and lanes. While half of it
+ * is free a batch of small frames needs no links (vl_lane_begin()). */
+#define AUTO_SNDBUF 524288
 /* At most this for a side lane: some 10 ms at 10 Mbit/s. A faster one is
  * refilled when half of it has drained. */
 #define SIDE_SNDBUF 32768
@@ -540,6 +540,18 @@ static void tap_send(struct vl_backend *b, unsigned int port, unsigned int way,
 		     f->tag);
 }
 
+/* A tap is writable while less than half of its send buffer is charged. */
+static uint64_t tap_headroom(struct vl_backend *b, unsigned int port,
+			     unsigned int way)
+{
+	struct tap *t = to_tap(b);
+	struct pollfd p = { .fd = t->fd[port][way], .events = POLLOUT };
+
+	if (way || poll(&p, 1, 0) != 1 || !(p.revents & POLLOUT))
+		return 0;
+	return (uint64_t)t->sndbuf / 2;
+}
+
 static void tap_recv(struct vl_backend *b, unsigned int port, struct vl_io *io,
 		     const struct vl_frame *f)
 {
@@ -572,6 +584,7 @@ const struct vl_backend_ops vl_backend_tap = {
 	.port_start = tap_port_start,
 	.port_stop = tap_port_stop,
 	.send = tap_send,
+	.headroom = tap_headroom,
 	.recv = tap_recv,
 	.poll = tap_poll,
 	.poll_cancel = tap_poll_cancel,

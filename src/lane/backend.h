@@ -99,6 +99,12 @@ struct vl_backend_ops {
 	/* Worker: queues one frame on way @way. Room was checked. */
 	void (*send)(struct vl_backend *b, unsigned int port, unsigned int way,
 		     struct vl_io *io, const struct vl_frame *frame);
+	/*
+	 * Worker: bytes of kernel memory that way @way takes for sure, 0 when
+	 * that is not known. NULL: never known. One system call.
+	 */
+	uint64_t (*headroom)(struct vl_backend *b, unsigned int port,
+			     unsigned int way);
 	/* Worker: queues a read of one frame; -EAGAIN when there is none. */
 	void (*recv)(struct vl_backend *b, unsigned int port, struct vl_io *io,
 		     const struct vl_frame *frame);

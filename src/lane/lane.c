@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <sys/epoll.h>
 
+#include "base/iov.h"
+
 void vl_lane_bind(struct vl_lane *lane, struct vl_backend *backend,
 		  unsigned int port, unsigned int way, struct vl_io *io)
 {
@@ -45,6 +47,39 @@ int vl_lane_set_active(struct vl_lane *lane, bool active)
 	return err;
 }
 
+/* A link costs a packet 80 ns, asking for the headroom 250 ns. */
+#define LINKS_WORTH_ASKING 8u
+
+void vl_lane_begin(struct vl_lane *lane, unsigned int packets)
+{
+	const struct vl_backend_ops *ops = lane->backend->ops;
+
+	lane->headroom = 0;
+	if (lane->backend->limited && ops->headroom && lane->active &&
+	    packets >= LINKS_WORTH_ASKING)
+		lane->headroom =
+			ops->headroom(lane->backend, lane->port, lane->way);
+}
+
+/* Whether the frame of @n pieces has to be linked: it may be refused. Charged
+ * is the memory of the kernel's buffer, not more than twice the frame (rounded
+ * up to a power of two) and its descriptor. */
+static bool needs_link(struct vl_lane *lane, const struct iovec *iov,
+		       unsigned int n)
+{
+	uint64_t charge;
+
+	if (!lane->link_sends && !lane->backend->limited)
+		return false;
+	charge = 2 * vl_iov_len(iov, n) + 2048;
+	if (lane->headroom < charge) {
+		lane->headroom = 0;
+		return true;
+	}
+	lane->headroom -= charge;
+	return false;
+}
+
 void vl_lane_send(struct vl_lane *lane, const struct iovec *iov, unsigned int n,
 		  uint64_t tag)
 {
@@ -52,14 +87,13 @@ void vl_lane_send(struct vl_lane *lane, const struct iovec *iov, unsigned int n,
 		vl_io_post(lane->io, lane->active ? -EIO : -ENXIO, tag);
 		return;
 	}
-	lane->backend->ops->send(
-		lane->backend, lane->port, lane->way, lane->io,
-		&(struct vl_frame){
-			.iov = iov,
-			.n = n,
-			.linked = lane->link_sends || lane->backend->limited,
-			.tag = tag,
-		});
+	lane->backend->ops->send(lane->backend, lane->port, lane->way, lane->io,
+				 &(struct vl_frame){
+					 .iov = iov,
+					 .n = n,
+					 .linked = needs_link(lane, iov, n),
+					 .tag = tag,
+				 });
 }
 
 void vl_lane_recv(struct vl_lane *lane, const struct iovec *iov, unsigned int n,

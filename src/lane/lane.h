@@ -26,6 +26,8 @@ struct vl_lane {
 	/* A packet was refused although the backend said it never would:
 	 * sends are linked from then on, so that order holds. */
 	bool link_sends;
+	/* What the kernel takes for sure: sends need no link meanwhile. */
+	uint64_t headroom;
 };
 
 /* Names the way out that @lane is; its tags are set. */
@@ -40,6 +42,12 @@ void vl_lane_release(struct vl_lane *lane);
  * or -errno.
  */
 int vl_lane_set_active(struct vl_lane *lane, bool active);
+
+/*
+ * A batch of at least @packets begins: where links would cost more, finds out
+ * whether the lane has room for it and needs none. Nothing may be in flight.
+ */
+void vl_lane_begin(struct vl_lane *lane, unsigned int packets);
 
 /* Queues one frame with its virtio header; the caller checked vl_io_room(). */
 void vl_lane_send(struct vl_lane *lane, const struct iovec *iov, unsigned int n,

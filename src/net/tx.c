@@ -302,6 +302,7 @@ static uint32_t queue_batch(struct vl_txq *txq)
 	if (!txq->vq.running || txq->vq.broken)
 		return 0;
 	vl_vq_disable_kick(&txq->vq);
+	vl_lane_begin(&txq->lanes.lane[0], vl_vq_available(&txq->vq));
 	while (txq->n_free && packets < VL_TX_BATCH &&
 	       bytes < VL_TX_BUDGET_BYTES && vl_io_room(txq->io)) {
 		int len = queue_one(txq);
