@@ -585,12 +585,15 @@ static void check_backend(struct vl_conf *conf)
 		return;
 	if (!conf->queue_pairs_from)
 		conf->params.queue_pairs = n;
-	if (conf->params.queue_pairs != n || n > VL_SNAPSHOT_PAIRS_MAX)
+	if (conf->params.queue_pairs > VL_SNAPSHOT_PAIRS_MAX ||
+	    n % conf->params.queue_pairs != 0 ||
+	    n / conf->params.queue_pairs > VL_LANES_MAX)
 		vl_conf_fail(conf, &nowhere,
 			     "fds=%s has %u descriptors for %u queue pairs; "
-			     "give one for each, %d at most",
+			     "give one for each lane of each pair, at most "
+			     "%d pairs of %d lanes",
 			     conf->params.fds, n, conf->params.queue_pairs,
-			     VL_SNAPSHOT_PAIRS_MAX);
+			     VL_SNAPSHOT_PAIRS_MAX, VL_LANES_MAX);
 }
 
 int vl_conf_parse(struct vl_conf *conf, int argc, char *const argv[])

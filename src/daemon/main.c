@@ -27,6 +27,7 @@
 #include "backend/registry.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/advice.h"
 #include "daemon/conf.h"
 #include "daemon/ctl.h"
 #include "daemon/loop.h"
@@ -103,6 +104,7 @@ static int start_guard(struct daemon *d)
 static int start_backend(struct daemon *d)
 {
 	struct vl_conf *conf = &d->conf;
+	const char *advice;
 	char why[256] = "";
 	int err;
 
@@ -112,6 +114,9 @@ static int start_backend(struct daemon *d)
 		       conf->backend->name, why[0] ? why : strerror(-err));
 		return err;
 	}
+	advice = vl_lanes_advice(conf, d->backend, vl_bridge_hides_pressure());
+	if (advice)
+		vl_log(VL_LOG_WARNING, d->backend->label, "%s", advice);
 	if (conf->mac_set)
 		return 0;
 	return vl_conf_default_mac(conf, d->backend->label, conf->mac);
@@ -227,12 +232,17 @@ static int say_ready(struct daemon *d)
 {
 	const uint8_t *m = d->conf.mac;
 	unsigned int pairs = d->conf.params.queue_pairs;
+	char lanes[32] = "";
+
+	if (d->conf.tx_full == VL_TX_FULL_LANES && d->backend->ways > 1)
+		(void)snprintf(lanes, sizeof(lanes), " of %u lanes",
+			       d->backend->ways);
 
 	vl_log(VL_LOG_INFO, NULL,
 	       "ready: %s %s, MAC %02x:%02x:%02x:%02x:%02x:%02x, "
-	       "%u queue pair%s",
+	       "%u queue pair%s%s",
 	       d->conf.backend->name, d->backend->label, m[0], m[1], m[2], m[3],
-	       m[4], m[5], pairs, pairs > 1 ? "s" : "");
+	       m[4], m[5], pairs, pairs > 1 ? "s" : "", lanes);
 	return 0;
 }
 

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tap queues opened by someone else, blocking or not, also from another
 network namespace: an idle device sleeps, and the first frame after a second
-of silence passes at once, both ways."""
+of silence passes at once, both ways. Two for each queue pair are lanes, of
+which the second ones receive nothing."""
 import fcntl
 import os
 import struct
 import time
 
 from rig import Rig, each_engine
-from vltest import Netns, Virtlane, check, run, sanitizer
+from vltest import Netns, Virtlane, check, check_equal, run, sanitizer
 from vhost_client import Driver, HostSide
 
 TUNSETIFF = 0x400454ca
@@ -31,14 +32,14 @@ def open_queues(ns, name, count, blocking):
 class FdRig(Rig):
     """The tap is in another namespace than the daemon."""
 
-    def __init__(self, engine, blocking):
+    def __init__(self, engine, blocking, lanes):
         super().__init__(engine)
-        self.blocking = blocking
+        self.blocking, self.lanes = blocking, lanes
 
     def __enter__(self):
         self.ns = self.stack.enter_context(Netns())
         other = self.stack.enter_context(Netns("d"))
-        fds = open_queues(self.ns, "tap0", 2, self.blocking)
+        fds = open_queues(self.ns, "tap0", 2 * self.lanes, self.blocking)
         try:
             self.ns.configure("tap0", None)
             self.daemon = self.stack.enter_context(Virtlane(
@@ -55,8 +56,10 @@ class FdRig(Rig):
 
 
 def test(engine):
-    for blocking in (True, False):
-        with FdRig(engine, blocking) as r:
+    for blocking, lanes in (True, 1), (False, 1), (True, 2):
+        with FdRig(engine, blocking, lanes) as r:
+            check_equal([len(pair["lanes"]) for pair in r.daemon.stat()["queue_pairs"]],
+                        [lanes] * 2, "lanes")
             assert isinstance(r.driver, Driver)
             r.alive()
             r.driver.post(count=20)

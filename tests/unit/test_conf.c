@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
+#include "daemon/advice.h"
 #include "daemon/conf.h"
 #include "daemon/value.h"
 
@@ -73,6 +74,9 @@ static void test_defaults(void **state)
 	assert_string_equal(c.backend->name, "null");
 	assert_int_equal(c.params.queue_pairs, 1);
 	assert_int_equal(c.params.sndbuf, 0);
+	assert_true(c.params.sndbuf_auto);
+	assert_int_equal(c.params.lanes, 8);
+	assert_int_equal(c.tx_full, VL_TX_FULL_LANES);
 	assert_false(c.mac_set);
 	assert_int_equal(c.mtu, 0);
 	assert_int_equal(c.engine, VL_IO_AUTO);
@@ -90,15 +94,19 @@ static void test_every_option(void **state)
 	(void)state;
 	assert_int_equal(parse(&c, "--socket-path", "/run/a",
 			       "--socket-mode=client",
-			       "--backend=tap,name=tap7,sndbuf=64k",
-			       "--queue-pairs", "4", "--mac=52:54:00:12:aB:cd",
-			       "--mtu=9000", "--engine=sync", "--stats=/run/b",
+			       "--backend=tap,name=tap7,lanes=16,sndbuf=64k",
+			       "--tx-full=drop", "--queue-pairs", "4",
+			       "--mac=52:54:00:12:aB:cd", "--mtu=9000",
+			       "--engine=sync", "--stats=/run/b",
 			       "--log-level=debug", "--sandbox=off", NULL),
 			 0);
 	assert_true(c.client);
 	assert_string_equal(c.backend->name, "tap");
 	assert_string_equal(c.params.name, "tap7");
 	assert_int_equal(c.params.sndbuf, 65536);
+	assert_false(c.params.sndbuf_auto);
+	assert_int_equal(c.params.lanes, 16);
+	assert_int_equal(c.tx_full, VL_TX_FULL_DROP);
 	assert_int_equal(c.params.queue_pairs, 4);
 	assert_int_equal(c.params.mtu, 9000);
 	assert_true(c.mac_set);
@@ -118,15 +126,20 @@ static void test_all_errors(void **state)
 
 	(void)state;
 	assert_int_equal(
-		parse(&c, "--backend=tap,name=a/b,fds=1:x,sndbuf=1x,colour=red",
-		      "--queue-pairs=65", "--mac=01:00:00:00:00:01", "--mtu=67",
-		      "--engine=fast", "--log-level=loud", "--sandbox=maybe",
+		parse(&c,
+		      "--backend=tap,name=a/b,fds=1:x,sndbuf=1x,lanes=17,"
+		      "colour=red",
+		      "--tx-full=wait", "--queue-pairs=65",
+		      "--mac=01:00:00:00:00:01", "--mtu=67", "--engine=fast",
+		      "--log-level=loud", "--sandbox=maybe",
 		      "--socket-mode=peer", "--fd=987654", "--colour=red",
 		      "stray", "--help=yes", "--stats", NULL),
 		-EINVAL);
 	assert_true(has_error(&c, "'a/b' cannot name an interface"));
 	assert_true(has_error(&c, "fds=1:x: "));
 	assert_true(has_error(&c, "sndbuf=1x: "));
+	assert_true(has_error(&c, "lanes=17: give a number from 1 to 16"));
+	assert_true(has_error(&c, "--tx-full=wait: give lanes, block or drop"));
 	assert_true(has_error(&c, "'colour' is no parameter"));
 	assert_true(has_error(&c, "--queue-pairs=65: "));
 	assert_true(has_error(&c, "--mac=01:00:00:00:00:01: "));
@@ -140,7 +153,7 @@ static void test_all_errors(void **state)
 	assert_true(has_error(&c, "'stray': every option begins with --"));
 	assert_true(has_error(&c, "--help=yes: takes no value"));
 	assert_true(has_error(&c, "--stats: its value is missing"));
-	assert_int_equal(c.errors, 16);
+	assert_int_equal(c.errors, 18);
 	assert_false(c.error_left_out);
 	vl_conf_free(&c);
 }
@@ -296,6 +309,70 @@ static void test_fds_and_pairs(void **state)
 			 -EINVAL);
 	assert_true(has_error(&c, "3 descriptors for 2 queue pairs"));
 	vl_conf_free(&c);
+	/* Several for each pair: its lanes. */
+	assert_int_equal(parse(&c, "--socket-path=/a", "--queue-pairs=2",
+			       "--backend=tap,fds=0:1:2:3:4:5", NULL),
+			 0);
+	assert_int_equal(c.params.queue_pairs, 2);
+	vl_conf_free(&c);
+	assert_int_equal(
+		parse(&c, "--socket-path=/a", "--queue-pairs=1",
+		      "--backend=tap,fds=0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0",
+		      NULL),
+		-EINVAL);
+	assert_true(has_error(&c, "17 descriptors for 1 queue pairs"));
+	vl_conf_free(&c);
+}
+
+static void test_sndbuf_and_lanes(void **state)
+{
+	struct vl_conf c;
+
+	(void)state;
+	assert_int_equal(parse(&c, "--socket-path=/a", "--tx-full=block",
+			       "--backend=tap,name=t,lanes=1,sndbuf=unlimited",
+			       NULL),
+			 0);
+	assert_int_equal(c.params.lanes, 1);
+	assert_int_equal(c.params.sndbuf, 0);
+	assert_false(c.params.sndbuf_auto);
+	assert_int_equal(c.tx_full, VL_TX_FULL_BLOCK);
+	vl_conf_free(&c);
+	assert_int_equal(parse(&c, "--socket-path=/a",
+			       "--backend=tap,name=t,sndbuf=auto", NULL),
+			 0);
+	assert_true(c.params.sndbuf_auto);
+	vl_conf_free(&c);
+	assert_int_equal(parse(&c, "--socket-path=/a",
+			       "--backend=tap,name=t,lanes=0", NULL),
+			 -EINVAL);
+	assert_true(has_error(&c, "lanes=0: "));
+	vl_conf_free(&c);
+}
+
+/* What is said at the start when lanes cannot do their work. */
+static void test_lanes_advice(void **state)
+{
+	struct vl_conf c = { .tx_full = VL_TX_FULL_LANES };
+	struct vl_backend b = { .ways = 8, .limited = true };
+
+	(void)state;
+	c.params.lanes = 8;
+	assert_null(vl_lanes_advice(&c, &b, false));
+	assert_non_null(strstr(vl_lanes_advice(&c, &b, true),
+			       "bridge-nf-call-iptables"));
+	b.limited = false;
+	assert_non_null(strstr(vl_lanes_advice(&c, &b, true), "unlimited"));
+	b.ways = 1;
+	assert_null(vl_lanes_advice(&c, &b, true));
+	b.limited = true;
+	assert_null(vl_lanes_advice(&c, &b, false)); /* the tap said why */
+	c.params.fds = "7";
+	assert_non_null(strstr(vl_lanes_advice(&c, &b, false), "one lane"));
+	c.params.lanes = 1;
+	assert_null(vl_lanes_advice(&c, &b, false));
+	c.tx_full = VL_TX_FULL_DROP;
+	assert_null(vl_lanes_advice(&c, &b, true));
 }
 
 /* The last --backend counts, with nothing left of the one before. */
@@ -444,6 +521,8 @@ int main(void)
 		cmocka_unit_test(test_file_errors),
 		cmocka_unit_test(test_fd_and_path),
 		cmocka_unit_test(test_fds_and_pairs),
+		cmocka_unit_test(test_sndbuf_and_lanes),
+		cmocka_unit_test(test_lanes_advice),
 		cmocka_unit_test(test_backend_twice),
 		cmocka_unit_test(test_print_capabilities),
 		cmocka_unit_test(test_help_names_all),

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "daemon/advice.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "lane/lane_set.h"
+
+bool vl_bridge_hides_pressure(void)
+{
+	/* Missing where br_netfilter is not loaded. */
+	int fd = open("/proc/sys/net/bridge/bridge-nf-call-iptables",
+		      O_RDONLY | O_CLOEXEC);
+	char c = '0';
+
+	if (fd < 0)
+		return false;
+	if (read(fd, &c, 1) != 1)
+		c = '0';
+	close(fd);
+	return c != '0';
+}
+
+const char *vl_lanes_advice(const struct vl_conf *conf,
+			    const struct vl_backend *b, bool bridge_hides)
+{
+	if (conf->tx_full != VL_TX_FULL_LANES)
+		return NULL;
+	if (b->ways > 1 && !b->limited)
+		return "sndbuf is unlimited, so nothing ever pushes back and "
+		       "lanes are not used; give sndbuf=auto, or lanes=1 if "
+		       "this is meant";
+	if (b->limited && bridge_hides)
+		return "net.bridge.bridge-nf-call-iptables is 1: through a "
+		       "bridge no back-pressure reaches the tap, and lanes "
+		       "cannot help; set it to 0";
+	if (b->ways == 1 && b->limited && conf->params.fds &&
+	    conf->params.lanes > 1)
+		return "one lane only: a slow destination makes others wait; "
+		       "give --queue-pairs and more descriptors in fds=";
+	return NULL;
+}
