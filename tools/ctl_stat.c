@@ -164,13 +164,13 @@ static bool has_lanes(const struct view *v, size_t i)
 
 static void show_dests(struct json_object *lane)
 {
-	double more = ctl_number(lane, "destinations");
+	size_t named = ctl_count(lane, "busiest");
+	double more = ctl_number(lane, "destinations") - (double)named;
 
-	for (size_t i = 0; i < ctl_count(lane, "busiest"); i++, more--)
+	for (size_t i = 0; i < named; i++)
 		printf("%s%s", i ? ", " : "  ", ctl_dest(lane, i));
 	if (more > 0)
-		printf("%s%.0f more", ctl_count(lane, "busiest") ? ", " : "  ",
-		       more);
+		printf("%s%.0f more", named ? ", " : "  ", more);
 	printf("\n");
 }
 

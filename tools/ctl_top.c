@@ -25,7 +25,7 @@
 #include "base/util.h"
 #include "ctl.h"
 
-#define ROWS_MAX      (64 * 16)
+#define ROWS_MAX      1024u
 #define COLS_MAX      200
 #define COLS_MIN      80
 /* Width of a destination where the screen has COLS_MIN columns. */
