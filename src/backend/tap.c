@@ -427,8 +427,8 @@ static int tap_open(const struct vl_backend_params *params,
 	if (!params->name == !params->fds)
 		return fail(err, size, -EINVAL,
 			    "tap: give either name=INTERFACE or fds=A:B");
-	if (params->queue_pairs > PORTS_MAX)
-		return fail(err, size, -EINVAL, "tap: at most %d queue pairs",
+	if (params->queue_pairs < 1 || params->queue_pairs > PORTS_MAX)
+		return fail(err, size, -EINVAL, "tap: 1 to %d queue pairs",
 			    PORTS_MAX);
 	t = calloc(1, sizeof(*t));
 	if (!t)
