@@ -119,6 +119,13 @@ uint32_t vl_dest_move(struct vl_dest_table *t, uint8_t from, uint8_t to)
 	return n;
 }
 
+void vl_dest_forgive(struct vl_dest_table *t, uint8_t lane)
+{
+	for (uint32_t i = 0; i < VL_DEST_MAX; i++)
+		if (t->entry[i].lane == lane)
+			t->entry[i].slow_ns = 0;
+}
+
 void vl_dest_remove_lane(struct vl_dest_table *t, uint8_t lane)
 {
 	for (uint32_t i = 0; t->count && i < VL_DEST_MAX; i++) {

@@ -29,6 +29,8 @@ struct vl_dest {
 	struct vl_dest_key key;
 	uint16_t parked; /* packets of it in the FIFO of its lane */
 	uint8_t lane;    /* 0: the entry is free */
+	/* When it filled a lane that it had alone; 0: not known to. */
+	uint64_t slow_ns;
 };
 
 struct vl_dest_table {
@@ -56,6 +58,9 @@ struct vl_dest *vl_dest_add(struct vl_dest_table *t,
 
 /* Moves all destinations of lane @from to lane @to; returns their number. */
 uint32_t vl_dest_move(struct vl_dest_table *t, uint8_t from, uint8_t to);
+
+/* None of the destinations of lane @lane is known as slow any more. */
+void vl_dest_forgive(struct vl_dest_table *t, uint8_t lane);
 
 /* Removes all destinations of lane @lane. */
 void vl_dest_remove_lane(struct vl_dest_table *t, uint8_t lane);

@@ -16,12 +16,22 @@
  * along (merge). Within a lane sends are linked, so a refused packet is never
  * overtaken by one behind it.
  *
- * Bounds. A FIFO is as long as its lane drains in LIMIT_NS, and FIFO_PACKETS_MIN
- * packets; all of them share what the owner can keep. Delay is held down by
- * CoDel before that.
+ * Bounds. A FIFO is as long as its lane drains in LIMIT_NS, at least
+ * FIFO_PACKETS_MIN packets, at most FIFO_BYTES_MAX and FIFO_PACKETS_MAX: a
+ * quarter of what the owner can keep, which all lanes share. Delay is held down
+ * by CoDel before that.
  *
  * More slow destinations than lanes. Two lanes proven slow are merged to free
  * one, ahead of need, so that it has drained when the next destination comes.
+ * The two slowest are: one that merely had a burst drains faster than they do.
+ * Where many come at once they share before it is known who is slow. From a
+ * shared lane that is full, the destination that is refused leaves, with its
+ * packets, for a lane of its own, where it shows what it is: so one that sends
+ * much is soon alone.
+ *
+ * Return. A lane that was not used for a while is given back. One that is used,
+ * but in which nobody had to wait for a while, is not slow any more, and given
+ * back when the express lane is calm too.
  */
 #include "lane/lane_set.h"
 
@@ -32,16 +42,29 @@
 #include "base/iov.h"
 #include "base/util.h"
 
-/* A FIFO's delay at its measured drain rate; the limit before it is known. */
+/* A FIFO's delay at its measured drain rate. */
 #define LIMIT_NS         25000000ULL
-#define LIMIT_UNMEASURED (256u * 1024u)
+#define FIFO_BYTES_MAX   (256u * 1024u)
 #define FIFO_PACKETS_MIN 2u
+#define FIFO_PACKETS_MAX 128u
 /* A drain rate is measured over so long a time of backlog. */
 #define RATE_WINDOW_NS   50000000ULL
-/* A lane that is idle so long is given back. */
+/* A lane in which nobody waited for so long is given back. */
 #define RETURN_IDLE_NS   100000000ULL
+/* So long the express lane was calm when one in use is given back. */
+#define RETURN_USED_NS   1000000000ULL
 /* Packets of a FIFO handed to the kernel in one submit. */
 #define PUMP_BURST       32u
+/* Destinations leave shared lanes one by one, with so much time between. */
+#define SPLIT_NS         1000000ULL
+/* One has this part of the waiting packets: it is worth a lane of its own. */
+#define DOMINATES        4u
+/* One that was alone and slow need not be alone again for so long. */
+#define SLOW_FOR_NS      3000000000ULL
+/* So much drains from a full side lane before it is writable. */
+#define WRITABLE_BYTES   16384u
+/* Lanes share unless one drains so many times as fast as the other. */
+#define UNLIKE           4u
 
 int vl_lane_set_start(struct vl_lane_set *ls, struct vl_backend *backend,
 		      unsigned int port, struct vl_io *io)
@@ -73,8 +96,12 @@ int vl_lane_set_activate(struct vl_lane_set *ls, bool active)
 {
 	int err = vl_lane_set_active(&ls->lane[0], active);
 
-	for (unsigned int i = 1; i < ls->n && !err; i++)
+	for (unsigned int i = 1; i < ls->n && !err; i++) {
 		ls->lane[i].active = active;
+		/* Nobody waits for a way out that there is not. */
+		if (!active)
+			vl_lane_set_down(&ls->lane[i], ls->lane[i].down);
+	}
 	return err;
 }
 
@@ -177,6 +204,18 @@ static bool is_idle(const struct vl_side *s)
 	return !s->dests && !s->n_pkts;
 }
 
+/* The lane has no destination any more. */
+static void make_idle(struct vl_side *s)
+{
+	vl_write_once(&s->dests, 0u);
+	vl_write_once(&s->slow, false);
+	vl_write_once(&s->rate, (uint64_t)0);
+	vl_write_once(&s->delay_ns, (uint64_t)0);
+	s->codel = (struct vl_codel){ 0 };
+	s->rate_from_ns = 0;
+	s->suspect = NULL;
+}
+
 /* Moves destinations and waiting packets of lane @from to lane @to. */
 static void merge(struct vl_lane_set *ls, unsigned int from, unsigned int to)
 {
@@ -199,73 +238,101 @@ static void merge(struct vl_lane_set *ls, unsigned int from, unsigned int to)
 	b->head = NULL;
 	b->tail = NULL;
 	vl_write_once(&b->n_pkts, 0u);
-	vl_write_once(&b->dests, 0u);
-	vl_write_once(&b->slow, false);
 	vl_write_once(&b->bytes, (uint64_t)0);
-	vl_write_once(&b->rate, (uint64_t)0);
-	b->rate_from_ns = 0;
+	make_idle(b);
+	a->used_ns = ls->now_ns;
+	a->busy_ns = ls->now_ns;
 }
 
-/* The slow lane with the fewest waiting packets, but not @other; 0: none. */
-static unsigned int smallest_slow(const struct vl_lane_set *ls,
-				  unsigned int other)
+/* Bytes per second that drain from a lane proven slow: measured, or less when
+ * it has been full for longer than that explains. */
+static uint64_t drain_rate(const struct vl_lane_set *ls, unsigned int i)
+{
+	const struct vl_side *s = &ls->side[i];
+	uint64_t rate = s->rate ? s->rate : UINT64_MAX;
+	uint64_t took = s->rate_from_ns ? ls->now_ns - s->rate_from_ns : 0;
+	uint64_t most = s->rate_bytes + WRITABLE_BYTES;
+
+	return took ? vl_min_u64(rate, most * VL_NS_PER_SEC / took) : rate;
+}
+
+/* The slowest of the lanes proven slow, but not @a or @b; 0: none. */
+static unsigned int slowest(const struct vl_lane_set *ls, unsigned int a,
+			    unsigned int b)
 {
 	unsigned int best = 0;
 
 	for (unsigned int i = 1; i < ls->n; i++)
-		if (i != other && ls->side[i].slow &&
-		    (!best || ls->side[i].n_pkts < ls->side[best].n_pkts))
+		if (i != a && i != b && ls->side[i].slow &&
+		    (!best || drain_rate(ls, i) < drain_rate(ls, best)))
 			best = i;
 	return best;
 }
 
-/* Frees a lane by merging two slow ones. */
-static void free_one(struct vl_lane_set *ls)
+/* Frees a lane by merging two slow ones, but not @keep; with @force even if
+ * one of them is a lot slower than the other. */
+static void free_one(struct vl_lane_set *ls, unsigned int keep, bool force)
 {
-	unsigned int from = smallest_slow(ls, 0);
-	unsigned int to = from ? smallest_slow(ls, from) : 0;
+	unsigned int to = slowest(ls, keep, 0);
+	unsigned int from = to ? slowest(ls, keep, to) : 0;
 
-	if (to)
+	if (from &&
+	    (force || drain_rate(ls, from) / UNLIKE <= drain_rate(ls, to)))
 		merge(ls, from, to);
 }
 
-/* An idle lane, preferably one with nothing left in the kernel; 0: none. */
-static unsigned int idle_lane(const struct vl_lane_set *ls)
+/* An idle lane that takes packets: the kernel holds little of those who had it
+ * before; 0: none. With @full any idle lane will do. */
+static unsigned int idle_lane(const struct vl_lane_set *ls, bool full)
 {
-	unsigned int found = 0;
-
-	for (unsigned int i = 1; i < ls->n; i++) {
-		if (!is_idle(&ls->side[i]))
-			continue;
-		found = i;
-		if (!ls->lane[i].full)
-			break;
-	}
-	return found;
+	for (unsigned int i = 1; i < ls->n; i++)
+		if (is_idle(&ls->side[i]) && (full || !ls->lane[i].full))
+			return i;
+	return 0;
 }
 
-/* The lane that a destination gets which the express lane refused. Where none
- * can be had alone it shares with those that are not proven slow either. */
-static unsigned int take_lane(struct vl_lane_set *ls)
+/* Where no lane can be had alone: the one with the fewest destinations among
+ * those not proven slow; 0: all are. */
+static unsigned int shared_lane(const struct vl_lane_set *ls)
 {
-	unsigned int i = idle_lane(ls);
 	unsigned int best = 0;
 
-	if (!i) {
-		free_one(ls);
-		i = idle_lane(ls);
-	}
-	if (i)
-		return i;
-	for (i = 1; i < ls->n; i++)
-		if (!best || ls->side[i].slow < ls->side[best].slow ||
-		    (ls->side[i].slow == ls->side[best].slow &&
-		     ls->side[i].dests < ls->side[best].dests))
+	for (unsigned int i = 1; i < ls->n; i++)
+		if (!ls->side[i].slow &&
+		    (!best || ls->side[i].dests < ls->side[best].dests))
 			best = i;
 	return best;
 }
 
-/* The destination of @pkt, which the express lane refused, leaves that lane. */
+/* The lane that a destination gets which the express lane refused. */
+static unsigned int take_lane(struct vl_lane_set *ls)
+{
+	unsigned int i = idle_lane(ls, false);
+
+	if (!i && !idle_lane(ls, true)) {
+		free_one(ls, 0, false);
+		i = idle_lane(ls, false);
+	}
+	if (!i)
+		i = shared_lane(ls);
+	if (!i)
+		i = idle_lane(ls, true);
+	if (!i) {
+		free_one(ls, 0, true);
+		i = idle_lane(ls, true);
+	}
+	return i ? i : 1;
+}
+
+/* A destination is back on the express lane. */
+static void leave(struct vl_side *s)
+{
+	vl_write_once(&s->dests, s->dests - 1);
+	if (is_idle(s))
+		make_idle(s);
+}
+
+/* The destination of a packet that the express lane refused leaves it. */
 static struct vl_dest *move_away(struct vl_lane_set *ls,
 				 const struct vl_dest_key *key)
 {
@@ -277,12 +344,13 @@ static struct vl_dest *move_away(struct vl_lane_set *ls,
 	if (!dest)
 		return NULL;
 	if (evicted)
-		vl_write_once(&ls->side[evicted].dests,
-			      ls->side[evicted].dests - 1);
+		leave(&ls->side[evicted]);
 	VL_STAT_INC(ls->side[lane].dests);
 	VL_STAT_INC(ls->side[lane].moves);
-	if (!idle_lane(ls))
-		free_one(ls);
+	ls->side[lane].used_ns = ls->now_ns;
+	ls->side[lane].busy_ns = ls->now_ns;
+	if (!idle_lane(ls, true))
+		free_one(ls, 0, false);
 	/* Merging may have moved it at once. */
 	return dest;
 }
@@ -306,24 +374,44 @@ static enum vl_pkt_end end_of(enum vl_io_verdict verdict)
 	return VL_PKT_REFUSED;
 }
 
-/* Follows the drain rate while the lane is backlogged. */
-static void measure(struct vl_lane_set *ls, struct vl_side *s, uint32_t len)
+/* The drain rate, from one time that the lane is full to another: what it took
+ * in between has drained. */
+static void measure(struct vl_lane_set *ls, struct vl_side *s)
 {
 	uint64_t took = ls->now_ns - s->rate_from_ns;
 	uint64_t rate;
 
-	if (!s->rate_from_ns) {
-		s->rate_from_ns = ls->now_ns;
-		s->rate_bytes = 0;
+	if (s->rate_from_ns && took < RATE_WINDOW_NS)
 		return;
+	if (s->rate_from_ns) {
+		rate = s->rate_bytes * VL_NS_PER_SEC / took;
+		vl_write_once(&s->rate, s->rate ? (s->rate + rate) / 2 : rate);
 	}
-	s->rate_bytes += len;
-	if (took < RATE_WINDOW_NS)
-		return;
-	rate = s->rate_bytes * VL_NS_PER_SEC / took;
-	vl_write_once(&s->rate, s->rate ? (s->rate + rate) / 2 : rate);
 	s->rate_from_ns = ls->now_ns;
 	s->rate_bytes = 0;
+}
+
+static void refused_by_side(struct vl_lane_set *ls, struct vl_pkt *pkt)
+{
+	struct vl_lane *lane = &ls->lane[pkt->lane];
+	struct vl_side *s = &ls->side[pkt->lane];
+
+	VL_STAT_INC(s->refusals);
+	vl_write_once(&s->slow, true);
+	s->busy_ns = ls->now_ns;
+	measure(ls, s);
+	if (s->dests == 1)
+		pkt->dest->slow_ns = ls->now_ns;
+	else if (!pkt->dest->slow_ns ||
+		 ls->now_ns - pkt->dest->slow_ns > SLOW_FOR_NS)
+		s->suspect = pkt->dest;
+	if (!lane->full)
+		vl_lane_set_full(lane);
+	if (lane->full)
+		return;
+	/* It cannot be waited for, so nobody does. */
+	vl_lane_set_remove(ls, pkt);
+	ls->ops->done(ls->owner, pkt, VL_PKT_NOMEM);
 }
 
 static void side_complete(struct vl_lane_set *ls, struct vl_pkt *pkt, int res)
@@ -335,18 +423,14 @@ static void side_complete(struct vl_lane_set *ls, struct vl_pkt *pkt, int res)
 		/* -ECANCELED: one before it failed; its turn comes again. */
 		if (res != -EAGAIN)
 			return;
-		VL_STAT_INC(s->refusals);
-		vl_write_once(&s->slow, true);
-		if (!ls->lane[pkt->lane].full)
-			vl_lane_set_full(&ls->lane[pkt->lane]);
+		refused_by_side(ls, pkt);
 		return;
 	}
 	if (verdict == VL_IO_DONE) {
 		VL_STAT_INC(s->sent_packets);
 		VL_STAT_ADD(s->sent_bytes, pkt->len);
 		vl_write_once(&s->delay_ns, ls->now_ns - pkt->since_ns);
-		if (s->slow)
-			measure(ls, s, pkt->len);
+		s->rate_bytes += pkt->len;
 	}
 	vl_lane_set_remove(ls, pkt);
 	ls->ops->done(ls->owner, pkt, end_of(verdict));
@@ -364,6 +448,7 @@ void vl_lane_set_complete(struct vl_lane_set *ls, struct vl_pkt *pkt, int res)
 	}
 	if (vl_unlikely(verdict == VL_IO_AGAIN)) {
 		ls->refused[ls->n_refused++] = pkt;
+		ls->pushed_back |= res == -EAGAIN;
 		return;
 	}
 	ls->ops->done(ls->owner, pkt, end_of(verdict));
@@ -418,17 +503,40 @@ static void sort_refused(struct vl_lane_set *ls)
 	}
 }
 
+/*
+ * The lane was trusted to take everything, and did not: others may have
+ * overtaken the refused ones, which are dropped rather than reordered. All
+ * sends are linked from now on.
+ */
+static bool drop_overtaken(struct vl_lane_set *ls)
+{
+	if (ls->lane[0].backend->limited || ls->lane[0].link_sends)
+		return false;
+	for (unsigned int i = 0; i < ls->n; i++)
+		ls->lane[i].link_sends = true;
+	while (ls->n_refused)
+		ls->ops->done(ls->owner, ls->refused[--ls->n_refused],
+			      VL_PKT_NOMEM);
+	return true;
+}
+
 /* The first refused packet moves its destination; the others follow theirs, or
- * try the express lane again. */
+ * try the express lane again. If it did not push back all of them do. */
 static void reroute_refused(struct vl_lane_set *ls)
 {
-	uint32_t n = ls->n_refused;
-	bool moved = false;
+	bool moved = !ls->pushed_back;
+	uint32_t n;
 
-	sort_refused(ls);
-	ls->n_refused = 0;
-	if (n)
+	if (ls->pushed_back) {
 		VL_STAT_INC(ls->side[0].refusals);
+		ls->side[0].busy_ns = ls->now_ns;
+		ls->pushed_back = false;
+		if (drop_overtaken(ls))
+			return;
+	}
+	sort_refused(ls);
+	n = ls->n_refused;
+	ls->n_refused = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		struct vl_pkt *pkt = ls->refused[i];
 		struct vl_dest_key key;
@@ -451,33 +559,38 @@ static void reroute_refused(struct vl_lane_set *ls)
 	}
 }
 
-/* Bytes that may wait in @s. */
-static uint64_t fifo_limit(const struct vl_side *s)
+/* Bytes that may wait in lane @i. */
+static uint64_t fifo_limit(const struct vl_lane_set *ls, unsigned int i)
 {
-	return s->rate ? s->rate * (LIMIT_NS / 1000) / 1000000
-		       : LIMIT_UNMEASURED;
+	uint64_t rate = drain_rate(ls, i);
+
+	if (rate > FIFO_BYTES_MAX * (VL_NS_PER_SEC / LIMIT_NS))
+		return FIFO_BYTES_MAX;
+	return rate * (LIMIT_NS / 1000) / 1000000;
 }
 
-/* What waits in a full lane from now on is kept, or dropped from the end. */
-static void park(struct vl_lane_set *ls, struct vl_side *s)
+/* What waits in full lane @i from now on is kept, or dropped from the end. */
+static void park(struct vl_lane_set *ls, unsigned int i)
 {
+	struct vl_side *s = &ls->side[i];
 	struct vl_pkt *prev = NULL, *p = s->head;
-	uint64_t bytes = 0;
+	uint64_t bytes = 0, limit = fifo_limit(ls, i);
 	uint32_t n = 0;
 
 	while (p) {
 		struct vl_pkt *next = p->next;
 		/* A small packet fits where a large one does not: so a ping
-		 * gets through beside a flood. */
+		 * gets through beside a flood. The first ones may be of any
+		 * size: something has to be there when the lane has drained. */
 		bool over =
-			n >= FIFO_PACKETS_MIN && bytes + p->len > fifo_limit(s);
+			n >= FIFO_PACKETS_MIN &&
+			bytes + p->len > (p->parked ? FIFO_BYTES_MAX : limit);
 
+		over |= n >= FIFO_PACKETS_MAX;
 		if (!p->parked && !over)
 			p->parked = ls->ops->park(ls->owner, p);
-		if (p->parked) {
+		if (p->parked && !over) {
 			prev = p;
-			/* The first ones may be of any size: something has to
-			 * be there when the lane has drained. */
 			bytes += n++ < FIFO_PACKETS_MIN ? 0 : p->len;
 		} else {
 			unlink_pkt(s, prev, p);
@@ -492,14 +605,79 @@ static void park(struct vl_lane_set *ls, struct vl_side *s)
 	}
 }
 
+/* Moves @dest and its waiting packets from its lane to the idle lane @to. */
+static void move_alone(struct vl_lane_set *ls, struct vl_dest *dest,
+		       unsigned int to)
+{
+	struct vl_side *s = &ls->side[dest->lane];
+	struct vl_pkt *prev = NULL, *p = s->head;
+
+	leave(s);
+	VL_STAT_INC(ls->side[to].dests);
+	VL_STAT_INC(ls->side[to].moves);
+	ls->side[to].busy_ns = ls->now_ns;
+	dest->lane = (uint8_t)to;
+	while (p) {
+		struct vl_pkt *next = p->next;
+		uint64_t since = p->since_ns;
+		bool parked = p->parked;
+
+		if (p->dest != dest) {
+			prev = p;
+		} else {
+			unlink_pkt(s, prev, p);
+			append(ls, dest, p);
+			p->since_ns = since;
+			p->parked = parked;
+		}
+		p = next;
+	}
+}
+
+/* Gives one destination a lane of its own that was refused by a shared one.
+ * Returns whether it did. */
+static bool split_one(struct vl_lane_set *ls)
+{
+	for (unsigned int i = 1; i < ls->n; i++) {
+		struct vl_side *s = &ls->side[i];
+		struct vl_dest *dest = s->suspect;
+		unsigned int to;
+
+		/* Its entry is its own as long as a packet of it waits. */
+		if (!dest || dest->lane != i || !dest->parked || s->dests < 2 ||
+		    ls->now_ns - ls->split_ns < SPLIT_NS)
+			continue;
+		s->suspect = NULL;
+		if (dest->parked * DOMINATES < s->n_pkts)
+			continue;
+		to = idle_lane(ls, false);
+		if (!to && !idle_lane(ls, true)) {
+			free_one(ls, i, false);
+			to = idle_lane(ls, false);
+		}
+		if (!to)
+			continue;
+		ls->split_ns = ls->now_ns;
+		move_alone(ls, dest, to);
+		return true;
+	}
+	return false;
+}
+
 static void settle_side(struct vl_lane_set *ls, unsigned int i)
 {
 	struct vl_side *s = &ls->side[i];
 
-	if (s->head)
-		park(ls, s);
-	else if (!ls->lane[i].full)
-		s->rate_from_ns = 0; /* not backlogged: no measure */
+	if (s->head) {
+		s->busy_ns = ls->now_ns;
+		park(ls, i);
+		return;
+	}
+	s->codel.first_above_ns = 0;
+	s->codel.dropping = false;
+	/* Idle for a moment: what it takes is not what drains. */
+	if (!ls->lane[i].full && ls->now_ns - s->busy_ns > LIMIT_NS)
+		s->rate_from_ns = 0;
 }
 
 bool vl_lane_set_settle(struct vl_lane_set *ls)
@@ -508,7 +686,8 @@ bool vl_lane_set_settle(struct vl_lane_set *ls)
 		return false;
 	if (ls->mode == VL_TX_FULL_BLOCK)
 		return false;
-	if (ls->mode == VL_TX_FULL_DROP) {
+	if (ls->mode == VL_TX_FULL_DROP && ls->pushed_back) {
+		ls->pushed_back = false;
 		while (ls->n_refused)
 			ls->ops->done(ls->owner, ls->refused[--ls->n_refused],
 				      VL_PKT_FULL);
@@ -518,6 +697,11 @@ bool vl_lane_set_settle(struct vl_lane_set *ls)
 	vl_lane_set_pump(ls);
 	if (ls->in_flight)
 		return true;
+	if (split_one(ls)) {
+		vl_lane_set_pump(ls);
+		if (ls->in_flight)
+			return true;
+	}
 	for (unsigned int i = 1; i < ls->n; i++)
 		settle_side(ls, i);
 	return false;
@@ -525,8 +709,10 @@ bool vl_lane_set_settle(struct vl_lane_set *ls)
 
 void vl_lane_set_writable(struct vl_lane_set *ls, unsigned int index)
 {
-	if (index < ls->n)
-		ls->lane[index].full = false;
+	if (index >= ls->n)
+		return;
+	ls->lane[index].full = false;
+	ls->side[index].busy_ns = ls->now_ns;
 }
 
 int64_t vl_lane_set_timeout(const struct vl_lane_set *ls)
@@ -534,24 +720,34 @@ int64_t vl_lane_set_timeout(const struct vl_lane_set *ls)
 	return ls->dests.count ? (int64_t)RETURN_IDLE_NS / 2 : -1;
 }
 
+/* Nobody waited in lane @i for a while. */
+static void calm_down(struct vl_lane_set *ls, unsigned int i)
+{
+	struct vl_side *s = &ls->side[i];
+
+	if (ls->now_ns - s->used_ns < RETURN_IDLE_NS &&
+	    ls->now_ns - ls->side[0].busy_ns < RETURN_USED_NS) {
+		if (s->slow)
+			vl_dest_forgive(&ls->dests, (uint8_t)i);
+		vl_write_once(&s->slow, false);
+		vl_write_once(&s->rate, (uint64_t)0);
+		return;
+	}
+	vl_dest_remove_lane(&ls->dests, (uint8_t)i);
+	make_idle(s);
+	VL_STAT_INC(s->returns);
+}
+
 void vl_lane_set_tick(struct vl_lane_set *ls)
 {
 	if (vl_likely(!ls->dests.count))
 		return;
 	for (unsigned int i = 1; i < ls->n; i++) {
-		struct vl_side *s = &ls->side[i];
+		const struct vl_side *s = &ls->side[i];
 
-		if (!s->dests || s->n_pkts || ls->lane[i].full ||
-		    ls->now_ns - s->used_ns < RETURN_IDLE_NS)
-			continue;
-		vl_dest_remove_lane(&ls->dests, (uint8_t)i);
-		vl_write_once(&s->dests, 0u);
-		vl_write_once(&s->slow, false);
-		s->codel = (struct vl_codel){ 0 };
-		vl_write_once(&s->rate, (uint64_t)0);
-		vl_write_once(&s->delay_ns, (uint64_t)0);
-		s->rate_from_ns = 0;
-		VL_STAT_INC(s->returns);
+		if (s->dests && !s->n_pkts && !ls->lane[i].full &&
+		    ls->now_ns - s->busy_ns >= RETURN_IDLE_NS)
+			calm_down(ls, i);
 	}
 }
 
