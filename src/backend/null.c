@@ -12,6 +12,7 @@
 #include "base/util.h"
 
 #define PORTS_MAX 64
+#define WAYS_MAX  16
 
 struct null_backend {
 	struct vl_backend base;
@@ -19,11 +20,15 @@ struct null_backend {
 	/* The readiness of each port. Edge or not, a read of it is needed
 	 * before it is waited for again. */
 	int wake[PORTS_MAX];
+	/* The same for each way out; -1 where no hook asks for it. */
+	int wake_way[PORTS_MAX][WAYS_MAX];
 	/* A read found nothing: those behind it are cancelled, until the port
 	 * asks for readiness. */
 	bool empty[PORTS_MAX];
-	/* The same for a send that was refused. */
+	/* The same for a send that was refused: of one way, until it is waited
+	 * for; of several, until the end of the submit. */
 	bool full[PORTS_MAX];
+	unsigned int room[PORTS_MAX]; /* of the engine, with nothing queued */
 };
 
 static struct null_backend *to_null(struct vl_backend *b)
@@ -38,6 +43,9 @@ static void null_close(struct vl_backend *b)
 	for (unsigned int i = 0; i < b->ports; i++)
 		if (n->wake[i] >= 0)
 			close(n->wake[i]);
+	for (unsigned int i = 0; i < PORTS_MAX * WAYS_MAX; i++)
+		if (n->wake_way[i / WAYS_MAX][i % WAYS_MAX] >= 0)
+			close(n->wake_way[i / WAYS_MAX][i % WAYS_MAX]);
 	free(n);
 }
 
@@ -54,6 +62,8 @@ static int null_open(const struct vl_backend_params *params,
 	n = calloc(1, sizeof(*n));
 	if (!n)
 		return -ENOMEM;
+	for (unsigned int i = 0; i < PORTS_MAX * WAYS_MAX; i++)
+		n->wake_way[i / WAYS_MAX][i % WAYS_MAX] = -1;
 	n->base.ops = &vl_backend_null;
 	n->base.ports = params->queue_pairs;
 	n->base.ways = 1;
@@ -109,9 +119,7 @@ static void null_event(struct vl_backend *b)
 static int null_port_start(struct vl_backend *b, unsigned int port,
 			   struct vl_io *io)
 {
-	(void)b;
-	(void)port;
-	(void)io;
+	to_null(b)->room[port] = vl_io_room(io);
 	return 0;
 }
 
@@ -130,13 +138,17 @@ static void null_send(struct vl_backend *b, unsigned int port, unsigned int way,
 	const struct vl_null_hooks *h = &n->hooks;
 	int res;
 
-	(void)way;
+	if (h->ways > 1 && vl_io_room(io) == n->room[port])
+		n->full[port] = false;
 	if (n->full[port])
 		res = -ECANCELED;
+	else if (h->send_way)
+		res = h->send_way(h->ctx, port, way, f->iov, f->n);
 	else
 		res = h->send ? h->send(h->ctx, port, f->iov, f->n)
 			      : (int)vl_iov_len(f->iov, f->n);
-	n->full[port] |= f->linked && res == -EAGAIN;
+	n->full[port] |=
+		f->linked && (res == -EAGAIN || (h->ways > 1 && res < 0));
 	vl_io_post(io, res, f->tag);
 }
 
@@ -156,13 +168,30 @@ static void null_recv(struct vl_backend *b, unsigned int port, struct vl_io *io,
 	vl_io_post(io, res > 0 && (size_t)res > room ? (int)room : res, f->tag);
 }
 
+static int poll_way(struct null_backend *n, unsigned int port, unsigned int way,
+		    struct vl_io *io, uint64_t tag)
+{
+	uint64_t count;
+	ssize_t got = read(n->wake_way[port][way], &count, sizeof(count));
+
+	/* Asked after the read: what changes from now on is an event. */
+	if (got < 0 && errno != EAGAIN)
+		return -errno;
+	if (n->hooks.writable(n->hooks.ctx, port, way)) {
+		vl_io_post(io, EPOLLOUT, tag);
+		return 0;
+	}
+	return vl_io_poll(io, n->wake_way[port][way], EPOLLIN, false, tag);
+}
+
 static int null_poll(struct vl_backend *b, unsigned int port, unsigned int way,
 		     struct vl_io *io, uint32_t events, uint64_t tag)
 {
 	struct null_backend *n = to_null(b);
 	uint64_t count;
 
-	(void)way;
+	if ((events & EPOLLOUT) && n->wake_way[port][way] >= 0)
+		return poll_way(n, port, way, io, tag);
 	if (events & EPOLLOUT) {
 		n->full[port] = false;
 		vl_io_post(io, EPOLLOUT, tag);
@@ -181,13 +210,32 @@ static int null_poll(struct vl_backend *b, unsigned int port, unsigned int way,
 static void null_poll_cancel(struct vl_backend *b, unsigned int port,
 			     unsigned int way, struct vl_io *io, uint64_t tag)
 {
-	(void)way;
-	vl_io_poll_cancel(io, to_null(b)->wake[port], tag);
+	struct null_backend *n = to_null(b);
+
+	vl_io_poll_cancel(io, n->wake[port], tag);
+	if (n->wake_way[port][way] >= 0)
+		vl_io_poll_cancel(io, n->wake_way[port][way], tag);
 }
 
 void vl_null_set_hooks(struct vl_backend *b, const struct vl_null_hooks *hooks)
 {
-	to_null(b)->hooks = hooks ? *hooks : (struct vl_null_hooks){ 0 };
+	struct null_backend *n = to_null(b);
+
+	n->hooks = hooks ? *hooks : (struct vl_null_hooks){ 0 };
+	b->ways = n->hooks.ways > 1 ? n->hooks.ways : 1;
+	b->limited = b->ways > 1;
+	for (unsigned int i = 0; n->hooks.writable && i < b->ports; i++)
+		for (unsigned int w = 0; w < b->ways; w++)
+			n->wake_way[i][w] =
+				eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+}
+
+void vl_null_wake_way(struct vl_backend *b, unsigned int port, unsigned int way)
+{
+	const uint64_t one = 1;
+
+	if (write(to_null(b)->wake_way[port][way], &one, sizeof(one)) < 0)
+		return;
 }
 
 void vl_null_wake(struct vl_backend *b, unsigned int port)

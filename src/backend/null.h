@@ -19,6 +19,10 @@ extern const struct vl_backend_ops vl_backend_null;
  *       the kernel would have answered.
  * recv: fills @iov with one frame, header first. Returns its whole length
  *       (may exceed the room: the rest is lost, as with a tap) or -EAGAIN.
+ *
+ * For lanes: a port has @ways ways out (0: one), whose sends are linked if there
+ * are several; send_way is called instead of send. A way that answered -EAGAIN
+ * is ready again when writable says so; vl_null_wake_way() makes it be asked.
  */
 struct vl_null_hooks {
 	int (*send)(void *ctx, unsigned int port, const struct iovec *iov,
@@ -26,6 +30,10 @@ struct vl_null_hooks {
 	int (*recv)(void *ctx, unsigned int port, const struct iovec *iov,
 		    unsigned int n);
 	void *ctx;
+	unsigned int ways;
+	int (*send_way)(void *ctx, unsigned int port, unsigned int way,
+			const struct iovec *iov, unsigned int n);
+	bool (*writable)(void *ctx, unsigned int port, unsigned int way);
 };
 
 /* Sets the hooks (NULL: none). Before the device is made over @b. */
@@ -36,5 +44,9 @@ void vl_null_set_hooks(struct vl_backend *b, const struct vl_null_hooks *hooks);
  * thread.
  */
 void vl_null_wake(struct vl_backend *b, unsigned int port);
+
+/* The hook writable has another answer for way @way. Any thread. */
+void vl_null_wake_way(struct vl_backend *b, unsigned int port,
+		      unsigned int way);
 
 #endif

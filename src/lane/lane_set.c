@@ -472,7 +472,7 @@ static void drop_late(struct vl_lane_set *ls, struct vl_side *s)
 
 void vl_lane_set_pump(struct vl_lane_set *ls)
 {
-	if (vl_likely(!ls->dests.count))
+	if (vl_likely(!ls->dests.count) || ls->paused)
 		return;
 	for (unsigned int i = 1; i < ls->n; i++) {
 		struct vl_side *s = &ls->side[i];

@@ -87,6 +87,7 @@ struct vl_lane_set {
 	/* Packets that the express lane refused, in no order. */
 	struct vl_pkt *refused[VL_LANES_BATCH];
 	uint32_t n_refused;
+	bool paused; /* packets that wait go on waiting */
 	/* One of them for want of room, not since one before it failed. */
 	bool pushed_back;
 };

@@ -350,13 +350,46 @@ uint64_t vl_device_features(const struct vl_device *dev)
 	return dev->offered;
 }
 
+static void pause_fn(struct vl_worker *w, void *arg)
+{
+	(void)arg;
+	w->tx.lanes.paused = true;
+}
+
+static void convert_fn(struct vl_worker *w, void *arg)
+{
+	const uint32_t *hdr_len = arg;
+
+	vl_txq_convert(&w->tx, *hdr_len);
+	w->tx.lanes.paused = false;
+}
+
+/* The same, where the header may get another length: packets of the session
+ * before may still wait in side lanes. */
+static int apply_features(struct vl_device *dev, uint64_t before)
+{
+	uint32_t old_len = vl_net_hdr_len(before);
+	uint32_t hdr_len = vl_net_hdr_len(dev->features);
+	int err;
+
+	for (unsigned int i = 0; old_len != hdr_len && i < dev->n_pairs; i++)
+		vl_worker_call(&dev->pairs[i].worker, pause_fn, NULL);
+	err = apply_offloads(dev);
+	for (unsigned int i = 0; old_len != hdr_len && i < dev->n_pairs; i++)
+		vl_worker_call(&dev->pairs[i].worker, convert_fn, &hdr_len);
+	return err;
+}
+
 int vl_device_set_features(struct vl_device *dev, uint64_t features)
 {
+	uint64_t before;
+
 	if (features & ~dev->offered)
 		return -EINVAL;
+	before = dev->features;
 	dev->features = features;
 	dev->offloads = features & GUEST_OFFLOADS;
-	return apply_offloads(dev);
+	return apply_features(dev, before);
 }
 
 int vl_device_set_mem(struct vl_device *dev, struct vl_guest_mem *mem)
@@ -546,6 +579,8 @@ static void forget_fn(struct vl_worker *w, void *arg)
 
 void vl_device_reset(struct vl_device *dev)
 {
+	uint64_t before = dev->features;
+
 	for (unsigned int i = 0; i < dev->n_pairs; i++)
 		vl_worker_call(&dev->pairs[i].worker, forget_fn, NULL);
 	dev->features = 0;
@@ -555,7 +590,7 @@ void vl_device_reset(struct vl_device *dev)
 	dev->ctrl_pairs = 1;
 	memcpy(dev->space.mac, dev->config.mac, sizeof(dev->space.mac));
 	update_space(dev);
-	(void)apply_offloads(dev);
+	(void)apply_features(dev, before);
 }
 
 bool vl_device_ctrl_kick(struct vl_device *dev)

@@ -139,8 +139,15 @@ static int pop(struct vl_txq *txq, struct vl_tx_slot *slot, struct tx_chain *t)
 	return vl_vq_pop(&txq->vq, &t->c);
 }
 
+/* Where a header of @hdr_len bytes is in a slot's buffer: it ends where the
+ * frame begins, which is the same for all lengths. */
+static char *hdr_at(char *buf, uint32_t hdr_len)
+{
+	return buf + VL_NET_HDR_MRG - hdr_len;
+}
+
 /* Checks lengths and header. Returns the counter of why the packet is to be
- * dropped, NULL when it is good; the header is then at the start of @buf. */
+ * dropped, NULL when it is good; the header is then in @buf. */
 static uint64_t *check_packet(struct vl_txq *txq, const struct vl_chain *c,
 			      char *buf)
 {
@@ -158,9 +165,10 @@ static uint64_t *check_packet(struct vl_txq *txq, const struct vl_chain *c,
 	(void)vl_iov_read(c->iov, c->n_readable, 0, &hdr, sizeof(hdr));
 	if (vl_unlikely(vl_net_hdr_check(&hdr, frame_len, txq->features)))
 		return &n->drop_header;
+	buf = hdr_at(buf, txq->hdr_len);
 	memcpy(buf, &hdr, sizeof(hdr));
 	/* num_buffers means nothing on transmit. */
-	memset(buf + sizeof(hdr), 0, VL_NET_HDR_MRG - sizeof(hdr));
+	memset(buf + sizeof(hdr), 0, txq->hdr_len - sizeof(hdr));
 	return NULL;
 }
 
@@ -207,14 +215,15 @@ static bool lay_out(struct vl_txq *txq, struct vl_tx_slot *slot,
 	uint32_t len = slot->pkt.len;
 	int n;
 
-	slot->iov[0].iov_base = buf;
+	slot->iov[0].iov_base = hdr_at(buf, hdr_len);
 	slot->iov[0].iov_len = hdr_len;
 	slot->n_extra = 0;
 	slot->by_ref = false;
 	slot->pkt.n_iov = 1;
 	if (len <= COPY_MAX) {
-		slot->iov[0].iov_len += vl_iov_read(
-			c->iov, c->n_readable, hdr_len, buf + hdr_len, len);
+		slot->iov[0].iov_len +=
+			vl_iov_read(c->iov, c->n_readable, hdr_len,
+				    buf + VL_NET_HDR_MRG, len);
 		VL_STAT_INC(txq->counters.copied);
 		return true;
 	}
@@ -238,10 +247,10 @@ static bool lay_out(struct vl_txq *txq, struct vl_tx_slot *slot,
 }
 
 static void fill_slot(struct vl_txq *txq, struct vl_tx_slot *slot,
-		      const struct vl_chain *c, const char *buf)
+		      const struct vl_chain *c, char *buf)
 {
 	const struct virtio_net_hdr *hdr =
-		(const struct virtio_net_hdr *)(const void *)buf;
+		(const void *)hdr_at(buf, txq->hdr_len);
 
 	slot->head = c->head;
 	slot->descs = (uint16_t)c->descs;
@@ -414,9 +423,13 @@ static void pkt_done(void *owner, struct vl_pkt *pkt, enum vl_pkt_end end)
  * when there is no room for it. */
 static bool take_out(struct vl_txq *txq, struct vl_tx_slot *slot, uint32_t keep)
 {
-	if (slot->by_ref && !copy_frame(txq, slot, slot->iov, slot->pkt.n_iov,
-					txq->hdr_len, keep))
+	bool was_by_ref = slot->by_ref;
+
+	if (was_by_ref && !copy_frame(txq, slot, slot->iov, slot->pkt.n_iov,
+				      txq->hdr_len, keep))
 		return false;
+	if (slot->pooled && was_by_ref)
+		vl_write_once(&txq->pool_used, txq->pool_used + slot->n_extra);
 	hand_back(txq, slot);
 	return true;
 }
@@ -514,12 +527,32 @@ bool vl_txq_flush(struct vl_txq *txq)
 	return false;
 }
 
+static void convert(struct vl_txq *txq, struct vl_tx_slot *slot,
+		    uint32_t hdr_len)
+{
+	char *buf = slot_buffer(txq, (uint32_t)(slot - txq->slots));
+	char *from = slot->iov[0].iov_base, *to = hdr_at(buf, hdr_len);
+
+	memmove(to, from, sizeof(struct virtio_net_hdr));
+	memset(to + sizeof(struct virtio_net_hdr), 0,
+	       hdr_len - sizeof(struct virtio_net_hdr));
+	slot->iov[0].iov_len += (size_t)(from - to);
+	slot->iov[0].iov_base = to;
+}
+
+void vl_txq_convert(struct vl_txq *txq, uint32_t hdr_len)
+{
+	for (uint32_t i = 1; i < txq->lanes.n; i++)
+		for (struct vl_pkt *p = txq->lanes.side[i].head; p; p = p->next)
+			convert(txq, slot_of(p), hdr_len);
+}
+
 uint16_t vl_txq_stop(struct vl_txq *txq)
 {
 	for (uint32_t i = 0; txq->vq.running && i < VL_TX_SLOTS; i++) {
 		struct vl_tx_slot *slot = &txq->slots[i];
 
-		if (!slot->held || take_out(txq, slot, 0))
+		if (!slot->held || take_out(txq, slot, RESERVE))
 			continue;
 		vl_lane_set_remove(&txq->lanes, &slot->pkt);
 		pkt_done(txq, &slot->pkt, VL_PKT_POOL);

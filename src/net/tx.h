@@ -67,6 +67,10 @@ int vl_txq_start(struct vl_txq *txq, const char *name,
  */
 uint16_t vl_txq_stop(struct vl_txq *txq);
 
+/* Packets that wait shall have a virtio header of @hdr_len bytes: what the
+ * backend takes now. */
+void vl_txq_convert(struct vl_txq *txq, uint32_t hdr_len);
+
 /* One turn: at most the budget. Returns true when there is more to do now. */
 bool vl_txq_turn(struct vl_txq *txq);
 

@@ -115,7 +115,7 @@ static int on_recv(void *ctx, unsigned int port, const struct iovec *iov,
 static struct vl_backend *open_backend(void)
 {
 	const struct vl_backend_params params = { .queue_pairs = 1 };
-	const struct vl_null_hooks hooks = { on_send, on_recv, NULL };
+	const struct vl_null_hooks hooks = { .send = on_send, .recv = on_recv };
 	struct vl_backend *b;
 	char err[128];
 

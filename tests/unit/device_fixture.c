@@ -78,13 +78,16 @@ static void on_ctrl_watch(void *ctx, int fd)
 	d->watched_fd = fd;
 }
 
-static void make_backend(struct device *d)
+static void make_backend(struct device *d, const struct dev_config *c)
 {
 	const struct vl_backend_params params = { .queue_pairs = DEV_PAIRS };
 	const struct vl_null_hooks hooks = {
 		.send = on_send,
 		.recv = on_recv,
 		.ctx = d,
+		.ways = c->ways,
+		.send_way = c->send_way,
+		.writable = c->writable,
 	};
 	char err[256];
 
@@ -133,7 +136,7 @@ void dev_init(struct device *d, const struct dev_config *c)
 	d->features = c->features;
 	d->hdr_len = vl_net_hdr_len(c->features);
 	pthread_mutex_init(&d->lock, NULL);
-	make_backend(d);
+	make_backend(d, c);
 	make_memory(d, c);
 	assert_int_equal(vl_device_new(&dc, d->backend, &d->dev), 0);
 	assert_int_equal(vl_device_set_features(d->dev, c->features), 0);

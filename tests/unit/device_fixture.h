@@ -56,6 +56,11 @@ struct dev_config {
 	uint64_t features;
 	uint32_t num;   /* 0: 64 */
 	uint16_t start; /* first index of all rings */
+	/* Lanes: see vl_null_hooks; their context is the device. */
+	unsigned int ways;
+	int (*send_way)(void *ctx, unsigned int port, unsigned int way,
+			const struct iovec *iov, unsigned int n);
+	bool (*writable)(void *ctx, unsigned int port, unsigned int way);
 };
 
 /* Makes all of it and negotiates; no ring runs. */

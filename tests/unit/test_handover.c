@@ -208,7 +208,8 @@ static void hand_over(void **state)
 {
 	enum vl_io_engine engine = *(enum vl_io_engine *)*state;
 	uint64_t rnd = 3, end = vl_now_ns() + 60 * VL_NS_PER_SEC;
-	const struct vl_null_hooks hooks = { net_send, net_recv, NULL };
+	const struct vl_null_hooks hooks = { .send = net_send,
+					     .recv = net_recv };
 	static struct vl_snapshot snap;
 	uint32_t rounds = 0;
 
