@@ -74,11 +74,6 @@ def percentile(values, percent):
     return values[min(len(values) - 1, int(len(values) * percent / 100))] if values else None
 
 
-def drops(tx):
-    """All packets of a transmit queue that the daemon dropped."""
-    return sum(value for name, value in tx.items() if name.startswith("drop"))
-
-
 class Network:
     """The whole picture, as a context manager. backend: more words for
     --backend=tap,name=tap0; options: more of the daemon's command line."""
@@ -125,10 +120,12 @@ class Network:
         with contextlib.ExitStack() as stack:
             for destination, flow in flows:
                 stack.enter_context(Iperf3Server(destination.netns, PORT))
+                before = destination.received(flow)
                 how = f"-u -b {UDP_OFFERED}M -l {UDP_PAYLOAD}" if flow == "udp" else ""
                 self.guest.run(f"iperf3 -c {destination.address} -p {PORT} -t 3600 {how} >/dev/null 2>&1 &")
                 # It is running before the next one can be in its way.
-                wait_for(lambda d=destination, f=flow: d.received(f) > 20000, 10, f"{flow} to {destination.name}")
+                wait_for(lambda d=destination, f=flow, b=before: d.received(f) > b + 20000, 10,
+                         f"{flow} to {destination.name}")
             yield
             self.guest.run("killall iperf3; while pidof iperf3; do usleep 50000; done", 20, None)
         wait_for(self.drained, 10, "the queues to drain")
@@ -149,7 +146,9 @@ class Network:
         values = {d.name + "_bytes": d.received(flow) for d, flow in flows}
         values["time"] = time.monotonic()
         tx = [pair["tx"] for pair in self.daemon.stat()["queue_pairs"]]
-        values["drops"] = sum(drops(t) for t in tx)
+        for name in (n for n in tx[0] if n.startswith("drop")):
+            values[name] = sum(t[name] for t in tx)
+        values["drops"] = sum(value for name, value in values.items() if name.startswith("drop"))
         values["blocked"] = sum(t["blocked"] for t in tx)
         values["shaper_drops"] = sum(self.shaper(d)[0] for d in (self.slow, self.fast))
         guest = self.guest.out("cat /proc/net/snmp")
@@ -157,13 +156,14 @@ class Network:
         values["segments"] = snmp(guest, "Tcp", "OutSegs")
         return values
 
-    def measure(self, slow_flow, seconds=3, warm_up=1.5):
-        """TCP to the outside and a slow flow ("tcp", "udp" or None) to VM2, together.
+    def measure(self, slow_flow, seconds=3, warm_up=1.5, fast_flow="tcp"):
+        """A slow flow ("tcp", "udp" or None) to VM2 and another to the outside, together.
 
         Returns Mbit/s of payload that arrived ("slow", "fast"), round-trip times in ms
-        ("slow_p50" ...) with the share of pings lost, drops, retransmissions and so on.
+        ("slow_p50" ...) with the share of pings lost, the daemon's drops in all and by
+        reason, retransmissions and so on.
         """
-        flows = [(self.fast, "tcp")] + ([(self.slow, slow_flow)] if slow_flow else [])
+        flows = [(d, flow) for d, flow in ((self.fast, fast_flow), (self.slow, slow_flow)) if flow]
         with self.flows(flows), contextlib.ExitStack() as stack:
             time.sleep(warm_up)
             first = self.reading(flows)
