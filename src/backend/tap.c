@@ -547,9 +547,11 @@ static uint64_t tap_headroom(struct vl_backend *b, unsigned int port,
 	struct tap *t = to_tap(b);
 	struct pollfd p = { .fd = t->fd[port][way], .events = POLLOUT };
 
-	if (way || poll(&p, 1, 0) != 1 || !(p.revents & POLLOUT))
+	uint64_t size = (uint64_t)t->sndbuf;
+
+	if (poll(&p, 1, 0) != 1 || !(p.revents & POLLOUT))
 		return 0;
-	return (uint64_t)t->sndbuf / 2;
+	return (way ? vl_min_u64(size, SIDE_SNDBUF) : size) / 2;
 }
 
 static void tap_recv(struct vl_backend *b, unsigned int port, struct vl_io *io,

@@ -11,6 +11,8 @@
 #include "base/util.h"
 
 #define VL_DEST_RUN 16u
+/* So many times the mean traffic stands out; so does half of all. */
+#define STANDS_OUT  8u
 #define ETH_LEN     14u
 #define VLAN_LEN    4u
 #define TAGS_MAX    2u
@@ -124,6 +126,32 @@ void vl_dest_forgive(struct vl_dest_table *t, uint8_t lane)
 	for (uint32_t i = 0; i < VL_DEST_MAX; i++)
 		if (t->entry[i].lane == lane)
 			t->entry[i].slow_ns = 0;
+}
+
+struct vl_dest *vl_dest_busiest(struct vl_dest_table *t, uint32_t lanes,
+				uint64_t since_ns)
+{
+	struct vl_dest *best = NULL;
+	uint64_t sum = 0, n = 0;
+
+	for (uint32_t i = 0; i < VL_DEST_MAX; i++) {
+		struct vl_dest *d = &t->entry[i];
+
+		if (!d->lane)
+			continue;
+		if (lanes & 1u << d->lane) {
+			sum += d->traffic;
+			n++;
+			if (d->slow_ns <= since_ns &&
+			    (!best || d->traffic > best->traffic))
+				best = d;
+		}
+		d->traffic -= d->traffic >> 3;
+	}
+	if (best && (best->traffic * n >= STANDS_OUT * sum ||
+		     best->traffic * 2ULL >= sum))
+		return best;
+	return NULL;
 }
 
 void vl_dest_remove_lane(struct vl_dest_table *t, uint8_t lane)

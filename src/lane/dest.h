@@ -31,6 +31,7 @@ struct vl_dest {
 	uint8_t lane;    /* 0: the entry is free */
 	/* When it filled a lane that it had alone; 0: not known to. */
 	uint64_t slow_ns;
+	uint32_t traffic; /* recent packets, see vl_dest_busiest() */
 };
 
 struct vl_dest_table {
@@ -61,6 +62,20 @@ uint32_t vl_dest_move(struct vl_dest_table *t, uint8_t from, uint8_t to);
 
 /* None of the destinations of lane @lane is known as slow any more. */
 void vl_dest_forgive(struct vl_dest_table *t, uint8_t lane);
+
+/* A packet for @d came. */
+static inline void vl_dest_count(struct vl_dest *d)
+{
+	d->traffic += 64;
+}
+
+/*
+ * The destination with by far the most traffic among those of lanes @lanes (one
+ * bit each) that were not slow since @since_ns; NULL when none stands out.
+ * Traffic counts for some eight calls.
+ */
+struct vl_dest *vl_dest_busiest(struct vl_dest_table *t, uint32_t lanes,
+				uint64_t since_ns);
 
 /* Removes all destinations of lane @lane. */
 void vl_dest_remove_lane(struct vl_dest_table *t, uint8_t lane);

@@ -25,9 +25,8 @@
  * one, ahead of need, so that it has drained when the next destination comes.
  * The two slowest are: one that merely had a burst drains faster than they do.
  * Where many come at once they share before it is known who is slow. From a
- * shared lane that is full, the destination that is refused leaves, with its
- * packets, for a lane of its own, where it shows what it is: so one that sends
- * much is soon alone.
+ * shared lane that is slow, the destination with most of the traffic leaves,
+ * with its packets, for a lane of its own, where it shows what it is.
  *
  * Return. A lane that was not used for a while is given back. One that is used,
  * but in which nobody had to wait for a while, is not slow any more, and given
@@ -45,7 +44,7 @@
 /* A FIFO's delay at its measured drain rate. */
 #define LIMIT_NS         25000000ULL
 #define FIFO_BYTES_MAX   (256u * 1024u)
-#define FIFO_PACKETS_MIN 2u
+#define FIFO_PACKETS_MIN 4u
 #define FIFO_PACKETS_MAX 128u
 /* A drain rate is measured over so long a time of backlog. */
 #define RATE_WINDOW_NS   50000000ULL
@@ -56,13 +55,13 @@
 /* Packets of a FIFO handed to the kernel in one submit. */
 #define PUMP_BURST       32u
 /* Destinations leave shared lanes one by one, with so much time between. */
-#define SPLIT_NS         1000000ULL
-/* One has this part of the waiting packets: it is worth a lane of its own. */
-#define DOMINATES        4u
+#define SPLIT_NS         10000000ULL
 /* One that was alone and slow need not be alone again for so long. */
-#define SLOW_FOR_NS      3000000000ULL
+#define SLOW_FOR_NS      500000000ULL
 /* So much drains from a full side lane before it is writable. */
 #define WRITABLE_BYTES   16384u
+/* Of so many lanes one is kept in reserve. */
+#define RESERVE_LANES    5u
 /* Lanes share unless one drains so many times as fast as the other. */
 #define UNLIKE           4u
 
@@ -142,6 +141,7 @@ static void append(struct vl_lane_set *ls, struct vl_dest *dest,
 	VL_STAT_INC(s->n_pkts);
 	VL_STAT_ADD(s->bytes, pkt->len);
 	s->used_ns = ls->now_ns;
+	vl_dest_count(dest);
 	dest->parked++;
 }
 
@@ -213,7 +213,6 @@ static void make_idle(struct vl_side *s)
 	vl_write_once(&s->delay_ns, (uint64_t)0);
 	s->codel = (struct vl_codel){ 0 };
 	s->rate_from_ns = 0;
-	s->suspect = NULL;
 }
 
 /* Moves destinations and waiting packets of lane @from to lane @to. */
@@ -269,58 +268,64 @@ static unsigned int slowest(const struct vl_lane_set *ls, unsigned int a,
 	return best;
 }
 
-/* Frees a lane by merging two slow ones, but not @keep; with @force even if
- * one of them is a lot slower than the other. */
-static void free_one(struct vl_lane_set *ls, unsigned int keep, bool force)
+/* Frees a lane by merging two slow ones, but not @keep, if neither is a lot
+ * slower than the other. */
+static void free_one(struct vl_lane_set *ls, unsigned int keep)
 {
 	unsigned int to = slowest(ls, keep, 0);
 	unsigned int from = to ? slowest(ls, keep, to) : 0;
 
-	if (from &&
-	    (force || drain_rate(ls, from) / UNLIKE <= drain_rate(ls, to)))
+	if (from && drain_rate(ls, from) / UNLIKE <= drain_rate(ls, to))
 		merge(ls, from, to);
 }
 
-/* An idle lane that takes packets: the kernel holds little of those who had it
- * before; 0: none. With @full any idle lane will do. */
-static unsigned int idle_lane(const struct vl_lane_set *ls, bool full)
+/* Whether the kernel holds little of what lane @i sent. */
+static bool is_drained(const struct vl_lane_set *ls, unsigned int i)
 {
-	for (unsigned int i = 1; i < ls->n; i++)
-		if (is_idle(&ls->side[i]) && (full || !ls->lane[i].full))
+	const struct vl_lane *lane = &ls->lane[i];
+	const struct vl_backend_ops *ops = lane->backend->ops;
+
+	if (lane->full)
+		return false;
+	return !ops->headroom ||
+	       ops->headroom(lane->backend, lane->port, lane->way);
+}
+
+/* An idle lane after lane @after that has drained from those who had it before;
+ * 0: none. With @full any idle lane will do. */
+static unsigned int idle_lane(const struct vl_lane_set *ls, unsigned int after,
+			      bool full)
+{
+	for (unsigned int i = after + 1; i < ls->n; i++)
+		if (is_idle(&ls->side[i]) && (full || is_drained(ls, i)))
 			return i;
 	return 0;
 }
 
-/* Where no lane can be had alone: the one with the fewest destinations among
- * those not proven slow; 0: all are. */
-static unsigned int shared_lane(const struct vl_lane_set *ls)
+/* The lane that those share who cannot have one alone: the one with the most
+ * destinations; 0: there are none. */
+static unsigned int crowded_lane(const struct vl_lane_set *ls)
 {
 	unsigned int best = 0;
 
 	for (unsigned int i = 1; i < ls->n; i++)
-		if (!ls->side[i].slow &&
-		    (!best || ls->side[i].dests < ls->side[best].dests))
+		if (ls->side[i].dests &&
+		    (!best || ls->side[i].dests > ls->side[best].dests))
 			best = i;
 	return best;
 }
 
-/* The lane that a destination gets which the express lane refused. */
+/* The lane that a destination gets which the express lane refused. With some
+ * lanes the last one that has drained is kept for who deserves it. */
 static unsigned int take_lane(struct vl_lane_set *ls)
 {
-	unsigned int i = idle_lane(ls, false);
+	unsigned int i = idle_lane(ls, 0, false);
 
-	if (!i && !idle_lane(ls, true)) {
-		free_one(ls, 0, false);
-		i = idle_lane(ls, false);
-	}
-	if (!i)
-		i = shared_lane(ls);
-	if (!i)
-		i = idle_lane(ls, true);
-	if (!i) {
-		free_one(ls, 0, true);
-		i = idle_lane(ls, true);
-	}
+	if (i && (ls->n < RESERVE_LANES || idle_lane(ls, i, false)))
+		return i;
+	if (!idle_lane(ls, i, true))
+		free_one(ls, 0);
+	i = crowded_lane(ls);
 	return i ? i : 1;
 }
 
@@ -349,8 +354,8 @@ static struct vl_dest *move_away(struct vl_lane_set *ls,
 	VL_STAT_INC(ls->side[lane].moves);
 	ls->side[lane].used_ns = ls->now_ns;
 	ls->side[lane].busy_ns = ls->now_ns;
-	if (!idle_lane(ls, true))
-		free_one(ls, 0, false);
+	if (!idle_lane(ls, 0, true))
+		free_one(ls, 0);
 	/* Merging may have moved it at once. */
 	return dest;
 }
@@ -402,9 +407,6 @@ static void refused_by_side(struct vl_lane_set *ls, struct vl_pkt *pkt)
 	measure(ls, s);
 	if (s->dests == 1)
 		pkt->dest->slow_ns = ls->now_ns;
-	else if (!pkt->dest->slow_ns ||
-		 ls->now_ns - pkt->dest->slow_ns > SLOW_FOR_NS)
-		s->suspect = pkt->dest;
 	if (!lane->full)
 		vl_lane_set_full(lane);
 	if (lane->full)
@@ -454,6 +456,24 @@ void vl_lane_set_complete(struct vl_lane_set *ls, struct vl_pkt *pkt, int res)
 	ls->ops->done(ls->owner, pkt, end_of(verdict));
 }
 
+/*
+ * Whether no more waits in @s than one sender that feels the back-pressure
+ * keeps under way: TCP has two or three segments of up to 64 KiB in its device,
+ * and goes on when one of them is done. Dropping one would only cost the lane
+ * what it has sent already, forty segments at a time.
+ */
+static bool is_short(const struct vl_side *s)
+{
+	uint32_t largest = 0;
+
+	if (s->n_pkts <= FIFO_PACKETS_MIN)
+		return true;
+	for (const struct vl_pkt *p = s->head; p; p = p->next)
+		if (p->len > largest)
+			largest = p->len;
+	return s->bytes <= (uint64_t)largest * FIFO_PACKETS_MIN;
+}
+
 /* Drops the packet at the head while CoDel says so. */
 static void drop_late(struct vl_lane_set *ls, struct vl_side *s)
 {
@@ -461,8 +481,7 @@ static void drop_late(struct vl_lane_set *ls, struct vl_side *s)
 		struct vl_pkt *pkt = s->head;
 		uint64_t waited = ls->now_ns - pkt->since_ns;
 
-		if (!vl_codel_drop(&s->codel, ls->now_ns, waited,
-				   s->n_pkts <= FIFO_PACKETS_MIN))
+		if (!vl_codel_drop(&s->codel, ls->now_ns, waited, is_short(s)))
 			return;
 		unlink_pkt(s, NULL, pkt);
 		VL_STAT_INC(s->drops_late);
@@ -634,34 +653,36 @@ static void move_alone(struct vl_lane_set *ls, struct vl_dest *dest,
 	}
 }
 
-/* Gives one destination a lane of its own that was refused by a shared one.
- * Returns whether it did. */
+/* The destination that deserves a lane of its own most; NULL: none does. */
+static struct vl_dest *crowded_out(struct vl_lane_set *ls)
+{
+	uint32_t shared = 0;
+
+	for (unsigned int i = 1; i < ls->n; i++)
+		if (ls->side[i].dests > 1 && ls->side[i].slow)
+			shared |= 1u << i;
+	return vl_dest_busiest(&ls->dests, shared, ls->now_ns - SLOW_FOR_NS);
+}
+
+/* Gives one destination of a shared lane a lane of its own. Returns whether it
+ * did. */
 static bool split_one(struct vl_lane_set *ls)
 {
-	for (unsigned int i = 1; i < ls->n; i++) {
-		struct vl_side *s = &ls->side[i];
-		struct vl_dest *dest = s->suspect;
-		unsigned int to;
+	struct vl_dest *dest = NULL;
+	unsigned int to = 0;
 
-		/* Its entry is its own as long as a packet of it waits. */
-		if (!dest || dest->lane != i || !dest->parked || s->dests < 2 ||
-		    ls->now_ns - ls->split_ns < SPLIT_NS)
-			continue;
-		s->suspect = NULL;
-		if (dest->parked * DOMINATES < s->n_pkts)
-			continue;
-		to = idle_lane(ls, false);
-		if (!to && !idle_lane(ls, true)) {
-			free_one(ls, i, false);
-			to = idle_lane(ls, false);
-		}
-		if (!to)
-			continue;
+	if (ls->now_ns - ls->split_ns >= SPLIT_NS) {
 		ls->split_ns = ls->now_ns;
-		move_alone(ls, dest, to);
-		return true;
+		dest = crowded_out(ls);
 	}
-	return false;
+	if (!dest)
+		return false;
+	if (!idle_lane(ls, 0, true))
+		free_one(ls, dest->lane);
+	to = idle_lane(ls, 0, false);
+	if (to)
+		move_alone(ls, dest, to);
+	return to;
 }
 
 static void settle_side(struct vl_lane_set *ls, unsigned int i)
@@ -724,11 +745,14 @@ int64_t vl_lane_set_timeout(const struct vl_lane_set *ls)
 static void calm_down(struct vl_lane_set *ls, unsigned int i)
 {
 	struct vl_side *s = &ls->side[i];
+	uint64_t calm = vl_min_u64(ls->now_ns - s->busy_ns,
+				   ls->now_ns - ls->side[0].busy_ns);
 
-	if (ls->now_ns - s->used_ns < RETURN_IDLE_NS &&
-	    ls->now_ns - ls->side[0].busy_ns < RETURN_USED_NS) {
-		if (s->slow)
-			vl_dest_forgive(&ls->dests, (uint8_t)i);
+	if (ls->now_ns - s->used_ns < RETURN_IDLE_NS && calm < RETURN_USED_NS) {
+		/* Of many one or the other is slow still. */
+		if (!s->slow || s->dests > 1)
+			return;
+		vl_dest_forgive(&ls->dests, (uint8_t)i);
 		vl_write_once(&s->slow, false);
 		vl_write_once(&s->rate, (uint64_t)0);
 		return;

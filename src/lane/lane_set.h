@@ -55,10 +55,9 @@ enum vl_lane_state {
 struct vl_side {
 	struct vl_pkt *head, *tail;
 	struct vl_codel codel;
-	uint64_t used_ns;        /* last packet appended */
-	uint64_t busy_ns;        /* last time that one was refused or waited */
-	struct vl_dest *suspect; /* refused while it shared the lane */
-	uint64_t rate_from_ns;   /* measuring since; 0: not backlogged */
+	uint64_t used_ns;      /* last packet appended */
+	uint64_t busy_ns;      /* last time that one was refused or waited */
+	uint64_t rate_from_ns; /* measuring since; 0: not backlogged */
 	uint64_t rate_bytes;
 
 	/* Read by others. */
@@ -83,7 +82,7 @@ struct vl_lane_set {
 	struct vl_dest_table dests;
 	uint32_t in_flight; /* sends not answered */
 	uint64_t now_ns;
-	uint64_t split_ns; /* when a destination last left a shared lane */
+	uint64_t split_ns; /* when shared lanes were looked at last */
 	/* Packets that the express lane refused, in no order. */
 	struct vl_pkt *refused[VL_LANES_BATCH];
 	uint32_t n_refused;

@@ -97,6 +97,15 @@ static void net_send(struct vl_backend *b, unsigned int port, unsigned int way,
 	vl_io_post(io, res, f->tag);
 }
 
+static uint64_t net_headroom(struct vl_backend *b, unsigned int port,
+			     unsigned int way)
+{
+	const struct net_way *w = &to_net(b)->way[way];
+
+	(void)port;
+	return 2 * w->charged < w->sndbuf ? w->sndbuf / 2 : 0;
+}
+
 static int net_poll(struct vl_backend *b, unsigned int port, unsigned int way,
 		    struct vl_io *io, uint32_t events, uint64_t tag)
 {
@@ -125,6 +134,7 @@ static const struct vl_backend_ops net_ops = {
 	.port_start = port_start,
 	.port_stop = port_stop,
 	.send = net_send,
+	.headroom = net_headroom,
 	.poll = net_poll,
 	.poll_cancel = net_poll_cancel,
 };
