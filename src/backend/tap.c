@@ -225,8 +225,12 @@ static int open_by_name(struct tap *t, const struct vl_backend_params *p,
 					      p->queue_pairs, fd);
 		t->fd[t->base.ports++] = fd;
 	}
-	if (!existed)
+	if (!existed) {
+		vl_log(VL_LOG_INFO, t->ifname,
+		       "did not exist, made it; it goes away when virtlane "
+		       "ends");
 		configure_new(t, p->mtu);
+	}
 	return 0;
 }
 
@@ -377,6 +381,9 @@ static int tap_open(const struct vl_backend_params *params,
 		       strerror(-code));
 	else
 		update_link(t);
+	if (t->base.link == VL_LINK_DOWN)
+		vl_log(VL_LOG_WARNING, t->ifname,
+		       "link is down; set it up: ip link set %s up", t->ifname);
 	*out = &t->base;
 	return 0;
 }
@@ -479,6 +486,7 @@ const struct vl_backend_ops vl_backend_tap = {
 	.name = "tap",
 	.help = "tap,name=INTERFACE|fds=A:B...[,sndbuf=BYTES]: a Linux tap "
 		"device",
+	.interface = true,
 	.open = tap_open,
 	.close = tap_close,
 	.set_offload = tap_set_offload,
