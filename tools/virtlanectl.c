@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <time.h>
@@ -62,7 +63,7 @@ static const char usage[] =
 	"  --watch[=SECONDS]  again and again, as rates per second (default: "
 	"1)\n"
 	"  --version          print the version and exit\n"
-	"  --help             print this text and exit\n"
+	"  --help             print this text and exit (or -h)\n"
 	"\n"
 	"Exit status: 0 shown, 1 no answer, 2 wrong arguments.\n";
 
@@ -72,6 +73,7 @@ static int connect_to(const char *path)
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	struct timeval patience = { .tv_sec = PATIENCE_S };
 	const char *advice = "is the path right?";
+	struct stat st;
 	int fd;
 
 	if (!path[0] || strlen(path) >= sizeof(addr.sun_path)) {
@@ -82,6 +84,14 @@ static int connect_to(const char *path)
 		return -1;
 	}
 	memcpy(addr.sun_path, path, strlen(path));
+	/* Connecting to a file is refused like to a socket left behind. */
+	if (!stat(path, &st) && !S_ISSOCK(st.st_mode)) {
+		fprintf(stderr,
+			"virtlanectl: %s: is no socket; give the path that "
+			"virtlane got as --stats\n",
+			path);
+		return -1;
+	}
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd >= 0 &&
 	    !setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience,
@@ -228,7 +238,8 @@ static void show_header(const struct view *v)
 	double up = number(o, "uptime_ns") / 1e9;
 	char a[32];
 
-	printf("%s   link %s   engine %s   %s   up %.0fh %02.0fm %02.0fs\n",
+	printf("%s   link %s   engine %s   offered MAC %s   "
+	       "up %.0fh %02.0fm %02.0fs\n",
 	       text(o, "backend"), text(o, "link"), text(o, "engine"),
 	       text(o, "mac"), floor(up / 3600), fmod(floor(up / 60), 60),
 	       fmod(floor(up), 60));
@@ -301,8 +312,8 @@ static void show_queues(const struct view *v)
 	printf("%-5s %-8s%8s%9s%8s%8s%9s%9s%9s%9s%9s\n", "queue", "state",
 	       v->before ? "pkt/s" : "packets", v->before ? "Mbit/s" : "bytes",
 	       v->before ? "drop/s" : "drops", "pending",
-	       v->before ? "notif/s" : "notified", "suppress", "sys/pkt", "p50",
-	       "p99");
+	       v->before ? "notif/s" : "notified",
+	       v->before ? "suppr/s" : "suppress", "sys/pkt", "p50", "p99");
 	for (size_t i = 0; i < pair_count(v->now); i++) {
 		show_queue(v, i, "tx");
 		show_queue(v, i, "rx");
@@ -347,12 +358,13 @@ static void show_cost(const struct view *v)
 		cycles += value(v, i, "worker", "cycles");
 	}
 	if (v->before)
-		printf("\nCPU %.1f %%",
+		printf("\nCPU %.1f %% of one core",
 		       (cpu - number(v->before, "cpu_ns")) / v->seconds / 1e7);
 	else
 		printf("\nCPU %.2f s", cpu / 1e9);
-	printf("   %.3f bits per cycle (cycles: %s)\n",
-	       cycles > 0 ? bits / cycles : 0, text(v->now, "cycles_source"));
+	printf("   %.3f bits per cycle (cycles: %s)%s\n",
+	       cycles > 0 ? bits / cycles : 0, text(v->now, "cycles_source"),
+	       v->before ? "   p50, p99: since start" : "");
 }
 
 static void show(const struct view *v)
@@ -375,15 +387,22 @@ static int ask(int fd, const char *path, char **line, size_t *size)
 
 	if (send(fd, request, sizeof(request) - 1, MSG_NOSIGNAL) < 0)
 		err = -errno;
-	if (!err)
+	/* When the daemon has hung up, it may have said why. */
+	if (!err || err == -EPIPE)
 		err = read_line(fd, line, size);
 	if (!err || (err == -EINTR && interrupted))
 		return EXIT_OK;
-	fprintf(stderr, "virtlanectl: %s: no answer: %s; %s\n", path,
-		strerror(-err),
-		err == -EAGAIN ? "virtlane is stopped or overloaded"
-			       : "virtlane has ended, or this is another "
-				 "program's socket");
+	if (err == -EAGAIN)
+		fprintf(stderr,
+			"virtlanectl: %s: no answer for %d s; virtlane is "
+			"stopped or overloaded, or this is its --socket-path; "
+			"give the path of --stats\n",
+			path, PATIENCE_S);
+	else
+		fprintf(stderr,
+			"virtlanectl: %s: no answer: %s; virtlane has ended, "
+			"or this is another program's socket\n",
+			path, strerror(-err));
 	return EXIT_FAILED;
 }
 
@@ -484,13 +503,35 @@ static int parse_watch(const char *word, struct options *opt)
 	return 0;
 }
 
+/* Whether @word can only be meant as the seconds of --watch before it. */
+static bool is_interval(const char *before, const char *word)
+{
+	char *end;
+
+	if (strcmp(before, "--watch"))
+		return false;
+	(void)strtod(word, &end);
+	return end != word && !*end;
+}
+
+static int wrong_interval(const char *word)
+{
+	fprintf(stderr, "virtlanectl: for an interval write --watch=%s\n",
+		word);
+	return EXIT_USAGE;
+}
+
 /* Reports every wrong word, not just the first. */
 static int parse_args(int argc, char *argv[], struct options *opt)
 {
 	int status = 0;
 
-	if (argc < 2)
-		return wrong("command", "is missing; see virtlanectl --help");
+	if (argc < 2) {
+		fputs("virtlanectl: no command given; try: virtlanectl stat "
+		      "SOCKET\n",
+		      stderr);
+		return EXIT_USAGE;
+	}
 	if (strcmp(argv[1], "stat"))
 		status = wrong(argv[1], "no such command; known: stat");
 	for (int i = 2; i < argc; i++) {
@@ -499,6 +540,8 @@ static int parse_args(int argc, char *argv[], struct options *opt)
 		else if (!strcmp(argv[i], "--watch") ||
 			 !strncmp(argv[i], "--watch=", strlen("--watch=")))
 			status |= parse_watch(argv[i], opt);
+		else if (is_interval(argv[i - 1], argv[i]))
+			status = wrong_interval(argv[i]);
 		else if (argv[i][0] == '-')
 			status = wrong(argv[i], "no such option; see --help");
 		else if (opt->socket)
@@ -518,7 +561,7 @@ int main(int argc, char *argv[])
 	struct options opt = { 0 };
 
 	for (int i = 1; i < argc; i++) {
-		if (!strcmp(argv[i], "--help")) {
+		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
 			fputs(usage, stdout);
 			return EXIT_OK;
 		}
