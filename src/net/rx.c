@@ -128,8 +128,8 @@ void vl_rxq_forget(struct vl_rxq *rxq)
 /* What the form of a frame in our hands depends on. */
 static uint32_t layout_of(const struct vl_rxq *rxq)
 {
-	return rxq->hdr_len | (uint32_t)rxq->mergeable << 8 |
-	       (uint32_t)rxq->segments << 9 | (uint32_t)rxq->csum << 10;
+	return rxq->hdr_len | (rxq->mergeable ? 0x100u : 0) |
+	       (rxq->segments ? 0x200u : 0) | (rxq->csum ? 0x400u : 0);
 }
 
 int vl_rxq_start(struct vl_rxq *rxq, const char *name,
