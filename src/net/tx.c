@@ -6,7 +6,8 @@
  * per slot and submits them with one system call. The slot's number is the
  * tag of the write, so events may come in any order; each hands its chain
  * back at once, and one publish and at most one notification follow when the
- * events of a submit are all there (vl_txq_flush()).
+ * events of a submit are all there (vl_txq_flush()). While the driver goes on
+ * queueing, the notification is left to the batch that follows.
  *
  * A packet that the lane refuses for now (full) is not lost and not kept: it
  * goes back to the ring with all that were popped after it, and transmission
@@ -40,6 +41,9 @@
 
 /* Pieces sent by reference; Linux drivers make at most 19. */
 #define SLOT_IOV 20u
+
+/* Part of the ring that may be done before the driver must hear of it. */
+#define UNTOLD_PART 4u
 
 /* The largest IP packet with an Ethernet and two VLAN headers. */
 #define FRAME_MAX (65535u + ETH_HLEN + 8u)
@@ -247,8 +251,10 @@ bool vl_txq_turn(struct vl_txq *txq)
 		queued += len > 0;
 		bytes += (uint32_t)len;
 	}
-	if (packets == 0)
+	if (packets == 0) {
+		vl_vq_notify(&txq->vq);
 		return vl_vq_enable_kick(&txq->vq);
+	}
 	if (queued == 0) {
 		vl_txq_flush(txq);
 		return true;
@@ -360,6 +366,20 @@ static void take_back(struct vl_txq *txq)
 	vl_lane_set_full(txq->lane);
 }
 
+/*
+ * Whether the driver may hear later of what was just published. It queued more
+ * meanwhile, so it is not waiting, and the next batch, which follows at once,
+ * tells it of both; unless so much is done that it may run out of descriptors.
+ */
+static bool can_wait(struct vl_txq *txq)
+{
+	struct vl_virtqueue *vq = &txq->vq;
+	uint16_t untold = (uint16_t)(vq->published - vq->signalled);
+
+	return vq->signalled_valid && untold < vq->ring.num / UNTOLD_PART &&
+	       vl_lane_can_send(txq->lane) && vl_vq_available(vq);
+}
+
 void vl_txq_flush(struct vl_txq *txq)
 {
 	uint16_t done;
@@ -372,6 +392,7 @@ void vl_txq_flush(struct vl_txq *txq)
 	if (!done)
 		return;
 	vl_vq_publish(&txq->vq);
-	vl_vq_notify(&txq->vq);
+	if (!can_wait(txq))
+		vl_vq_notify(&txq->vq);
 	vl_hist_add(&txq->latency_ns, vl_now_ns() - txq->seen_ns, done);
 }
