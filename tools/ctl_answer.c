@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -21,6 +22,7 @@ int ctl_connect(const char *path)
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	struct timeval patience = { .tv_sec = PATIENCE_S };
 	const char *advice = "is the path right?";
+	struct stat st;
 	int fd;
 
 	if (!path[0] || strlen(path) >= sizeof(addr.sun_path)) {
@@ -31,6 +33,14 @@ int ctl_connect(const char *path)
 		return -1;
 	}
 	memcpy(addr.sun_path, path, strlen(path));
+	/* Connecting to a file is refused like to a socket left behind. */
+	if (!stat(path, &st) && !S_ISSOCK(st.st_mode)) {
+		fprintf(stderr,
+			"virtlanectl: %s: is no socket; give the path that "
+			"virtlane got as --stats\n",
+			path);
+		return -1;
+	}
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd >= 0 &&
 	    !setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience,
@@ -191,18 +201,26 @@ int ctl_ask(int fd, char **line, size_t *size)
 {
 	static const char request[] = "stat\n";
 
-	if (send(fd, request, sizeof(request) - 1, MSG_NOSIGNAL) < 0)
+	/* When the daemon has hung up, it may have said why. */
+	if (send(fd, request, sizeof(request) - 1, MSG_NOSIGNAL) < 0 &&
+	    errno != EPIPE)
 		return -errno;
 	return read_line(fd, line, size);
 }
 
 int ctl_no_answer(const char *path, int err)
 {
-	fprintf(stderr, "virtlanectl: %s: no answer: %s; %s\n", path,
-		strerror(-err),
-		err == -EAGAIN ? "virtlane is stopped or overloaded"
-			       : "virtlane has ended, or this is another "
-				 "program's socket");
+	if (err == -EAGAIN)
+		fprintf(stderr,
+			"virtlanectl: %s: no answer for %d s; virtlane is "
+			"stopped or overloaded, or this is its --socket-path; "
+			"give the path of --stats\n",
+			path, PATIENCE_S);
+	else
+		fprintf(stderr,
+			"virtlanectl: %s: no answer: %s; virtlane has ended, "
+			"or this is another program's socket\n",
+			path, strerror(-err));
 	return EXIT_FAILED;
 }
 

@@ -39,7 +39,8 @@ static void show_header(const struct view *v)
 	double up = ctl_number(o, "uptime_ns") / 1e9;
 	char a[CTL_TEXT];
 
-	printf("%s   link %s   engine %s   %s   up %.0fh %02.0fm %02.0fs\n",
+	printf("%s   link %s   engine %s   offered MAC %s   "
+	       "up %.0fh %02.0fm %02.0fs\n",
 	       ctl_text(o, "backend"), ctl_text(o, "link"),
 	       ctl_text(o, "engine"), ctl_text(o, "mac"), floor(up / 3600),
 	       fmod(floor(up / 60), 60), fmod(floor(up), 60));
@@ -112,8 +113,8 @@ static void show_queues(const struct view *v)
 	printf("%-5s %-8s%8s%9s%8s%8s%9s%9s%9s%9s%9s\n", "queue", "state",
 	       v->before ? "pkt/s" : "packets", v->before ? "Mbit/s" : "bytes",
 	       v->before ? "drop/s" : "drops", "pending",
-	       v->before ? "notif/s" : "notified", "suppress", "sys/pkt", "p50",
-	       "p99");
+	       v->before ? "notif/s" : "notified",
+	       v->before ? "suppr/s" : "suppress", "sys/pkt", "p50", "p99");
 	for (size_t i = 0; i < ctl_pair_count(v->now); i++) {
 		show_queue(v, i, "tx");
 		show_queue(v, i, "rx");
@@ -242,14 +243,15 @@ static void show_cost(const struct view *v)
 		cycles += value(v, i, "worker", "cycles");
 	}
 	if (v->before)
-		printf("\nCPU %.1f %%",
+		printf("\nCPU %.1f %% of one core",
 		       (cpu - ctl_number(v->before, "cpu_ns")) / v->seconds /
 			       1e7);
 	else
 		printf("\nCPU %.2f s", cpu / 1e9);
-	printf("   %.3f bits per cycle (cycles: %s)\n",
+	printf("   %.3f bits per cycle (cycles: %s)%s\n",
 	       cycles > 0 ? bits / cycles : 0,
-	       ctl_text(v->now, "cycles_source"));
+	       ctl_text(v->now, "cycles_source"),
+	       v->before ? "   p50, p99: since start" : "");
 }
 
 static void show(const struct view *v)

@@ -42,7 +42,7 @@ static const char usage[] =
 	"  --watch[=SECONDS]  again and again, as rates per second (default: "
 	"1)\n"
 	"  --version          print the version and exit\n"
-	"  --help             print this text and exit\n"
+	"  --help             print this text and exit (or -h)\n"
 	"\n"
 	"Exit status: 0 shown, 1 no answer, 2 wrong arguments.\n";
 
@@ -75,13 +75,35 @@ static int (*find_command(const char *name))(const struct options *opt)
 	return NULL;
 }
 
+/* Whether @word can only be meant as the seconds of --watch before it. */
+static bool is_interval(const char *before, const char *word)
+{
+	char *end;
+
+	if (strcmp(before, "--watch"))
+		return false;
+	(void)strtod(word, &end);
+	return end != word && !*end;
+}
+
+static int wrong_interval(const char *word)
+{
+	fprintf(stderr, "virtlanectl: for an interval write --watch=%s\n",
+		word);
+	return EXIT_USAGE;
+}
+
 /* Reports every wrong word, not just the first. */
 static int parse_args(int argc, char *argv[], struct options *opt)
 {
 	int status = 0;
 
-	if (argc < 2)
-		return wrong("command", "is missing; see virtlanectl --help");
+	if (argc < 2) {
+		fputs("virtlanectl: no command given; try: virtlanectl stat "
+		      "SOCKET\n",
+		      stderr);
+		return EXIT_USAGE;
+	}
 	if (!find_command(argv[1]))
 		status = wrong(argv[1], "no such command; known: stat, top");
 	for (int i = 2; i < argc; i++) {
@@ -90,6 +112,8 @@ static int parse_args(int argc, char *argv[], struct options *opt)
 		else if (!strcmp(argv[i], "--watch") ||
 			 !strncmp(argv[i], "--watch=", strlen("--watch=")))
 			status |= parse_watch(argv[i], opt);
+		else if (is_interval(argv[i - 1], argv[i]))
+			status = wrong_interval(argv[i]);
 		else if (argv[i][0] == '-')
 			status = wrong(argv[i], "no such option; see --help");
 		else if (opt->socket)
@@ -111,7 +135,7 @@ int main(int argc, char *argv[])
 	struct options opt = { 0 };
 
 	for (int i = 1; i < argc; i++) {
-		if (!strcmp(argv[i], "--help")) {
+		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
 			fputs(usage, stdout);
 			return EXIT_OK;
 		}

@@ -276,8 +276,12 @@ static int open_by_name(struct tap *t, const struct vl_backend_params *p,
 					      p->queue_pairs, fd);
 		t->opened[t->n_opened++] = fd;
 	}
-	if (!existed)
+	if (!existed) {
+		vl_log(VL_LOG_INFO, t->ifname,
+		       "did not exist, made it; it goes away when virtlane "
+		       "ends");
 		configure_new(t, p->mtu);
+	}
 	open_side_lanes(t, p);
 	return 0;
 }
@@ -455,6 +459,9 @@ static int tap_open(const struct vl_backend_params *params,
 		       strerror(-code));
 	else
 		update_link(t);
+	if (t->base.link == VL_LINK_DOWN)
+		vl_log(VL_LOG_WARNING, t->ifname,
+		       "link is down; set it up: ip link set %s up", t->ifname);
 	*out = &t->base;
 	return 0;
 }
@@ -577,6 +584,7 @@ const struct vl_backend_ops vl_backend_tap = {
 	.help = "tap,name=INTERFACE|fds=A:B...[,lanes=N][,sndbuf=auto|BYTES|"
 		"unlimited]: a Linux tap "
 		"device",
+	.interface = true,
 	.open = tap_open,
 	.close = tap_close,
 	.set_offload = tap_set_offload,

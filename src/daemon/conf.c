@@ -68,20 +68,31 @@ static enum vl_conf_source source(const struct vl_conf_place *at)
 	return at->file ? VL_CONF_FILE : VL_CONF_CMDLINE;
 }
 
-static void set_socket_path(struct vl_conf *conf,
-			    const struct vl_conf_place *at)
+/* The value as the path of a socket; NULL after it was reported. */
+static const char *socket_path(struct vl_conf *conf,
+			       const struct vl_conf_place *at)
 {
 	struct sockaddr_un addr;
 
-	conf->socket_path_from = source(at);
-	if (!at->value[0] || strlen(at->value) >= sizeof(addr.sun_path)) {
-		vl_conf_fail(conf, at,
-			     "a socket path has 1 to %zu characters; give a "
-			     "shorter one",
-			     sizeof(addr.sun_path) - 1);
-		return;
+	if (!at->value[0]) {
+		vl_conf_fail(conf, at, "give a path");
+		return NULL;
 	}
-	conf->socket_path = at->value;
+	if (strlen(at->value) >= sizeof(addr.sun_path)) {
+		vl_conf_fail(conf, at,
+			     "a socket path has at most %zu characters; give "
+			     "a shorter one",
+			     sizeof(addr.sun_path) - 1);
+		return NULL;
+	}
+	return at->value;
+}
+
+static void set_socket_path(struct vl_conf *conf,
+			    const struct vl_conf_place *at)
+{
+	conf->socket_path_from = source(at);
+	conf->socket_path = socket_path(conf, at);
 }
 
 static void set_fd(struct vl_conf *conf, const struct vl_conf_place *at)
@@ -121,6 +132,7 @@ static void set_param(struct vl_conf *conf, const struct vl_conf_place *at,
 	unsigned int n;
 
 	if (!strcmp(key, "name")) {
+		conf->name_given = true;
 		if (vl_value_is_ifname(value))
 			conf->params.name = value;
 		else
@@ -129,6 +141,7 @@ static void set_param(struct vl_conf *conf, const struct vl_conf_place *at,
 				     "15 characters without space, / and :",
 				     value);
 	} else if (!strcmp(key, "fds")) {
+		conf->fds_given = true;
 		if (!vl_value_fd_list(value, &n))
 			conf->params.fds = value;
 		else
@@ -171,6 +184,8 @@ static void set_backend(struct vl_conf *conf, const struct vl_conf_place *at)
 	conf->params.sndbuf = 0;
 	conf->params.sndbuf_auto = true;
 	conf->params.lanes = LANES_DEFAULT;
+	conf->name_given = false;
+	conf->fds_given = false;
 	conf->backend_text = strdup(at->value);
 	if (!conf->backend_text) {
 		vl_conf_fail(conf, at, "out of memory");
@@ -264,15 +279,7 @@ static void set_engine(struct vl_conf *conf, const struct vl_conf_place *at)
 
 static void set_stats(struct vl_conf *conf, const struct vl_conf_place *at)
 {
-	struct sockaddr_un addr;
-
-	if (!at->value[0] || strlen(at->value) >= sizeof(addr.sun_path))
-		vl_conf_fail(conf, at,
-			     "a socket path has 1 to %zu characters; give a "
-			     "shorter one",
-			     sizeof(addr.sun_path) - 1);
-	else
-		conf->stats_path = at->value;
+	conf->stats_path = socket_path(conf, at);
 }
 
 static void set_log_level(struct vl_conf *conf, const struct vl_conf_place *at)
@@ -367,7 +374,7 @@ const struct vl_option vl_option_table[] = {
 	  "print what this back-end can do, as JSON, and exit", true,
 	  set_capabilities },
 	{ "version", NULL, "print the version and exit", true, set_version },
-	{ "help", NULL, "print this text and exit", true, set_help },
+	{ "help", NULL, "print this text and exit (or -h)", true, set_help },
 };
 const size_t vl_option_count = VL_ARRAY_SIZE(vl_option_table);
 
@@ -393,6 +400,8 @@ static bool next_option(struct vl_conf *conf, int argc, char *const argv[],
 	size_t len;
 
 	memset(at, 0, sizeof(*at));
+	if (!strcmp(word, "-h"))
+		word = "--help";
 	if (strncmp(word, "--", 2)) {
 		vl_conf_fail(conf, at,
 			     "'%s': every option begins with --; see --help",
@@ -451,8 +460,41 @@ static char *trim(char *s)
 	return s;
 }
 
+/*
+ * What other formats have around a value is no part of it here, and hardly
+ * meant as one: reported, and taken off so that nothing else is said.
+ */
+static char *plain_value(struct vl_conf *conf, const struct vl_conf_place *at,
+			 char *value)
+{
+	char *comment = value;
+	char quote = *value;
+	size_t len;
+
+	while ((comment = strchr(comment, '#')) && comment > value &&
+	       comment[-1] != ' ' && comment[-1] != '\t')
+		comment++;
+	if (comment) {
+		vl_conf_fail(conf, at,
+			     "a comment has a line of its own; move '%s' there",
+			     comment);
+		*comment = '\0';
+		value = trim(value);
+	}
+	if (quote == '"' || quote == '\'') {
+		vl_conf_fail(conf, at,
+			     "quotes would be a part of the value; leave them "
+			     "out");
+		len = strlen(++value);
+		if (len && value[len - 1] == quote)
+			value[len - 1] = '\0';
+	}
+	return value;
+}
+
+/* @first: for each option the line that has set it, 0: none. */
 static void read_line(struct vl_conf *conf, char *line,
-		      struct vl_conf_place *at)
+		      struct vl_conf_place *at, unsigned int *first)
 {
 	char *name = trim(line), *value;
 
@@ -476,11 +518,20 @@ static void read_line(struct vl_conf *conf, char *line,
 		return;
 	}
 	at->value = value;
-	if (at->option->cmdline_only)
+	if (at->option->cmdline_only) {
 		vl_conf_fail(conf, at,
 			     "works on the command line only; remove the line");
+		return;
+	}
+	at->value = plain_value(conf, at, value);
+	first += at->option - vl_option_table;
+	if (*first)
+		vl_conf_fail(conf, at,
+			     "given in line %u too; remove one of the two",
+			     *first);
 	else
-		at->option->set(conf, at);
+		*first = at->line;
+	at->option->set(conf, at);
 }
 
 /* Reads the whole file into conf->file_text. Returns 0 or -errno. */
@@ -516,6 +567,7 @@ static void read_file(struct vl_conf *conf)
 		.option = find_option("config", strlen("config")),
 		.value = conf->config_path,
 	};
+	unsigned int first[VL_ARRAY_SIZE(vl_option_table)] = { 0 };
 	char *next, *line;
 	int err = load_file(conf);
 
@@ -532,7 +584,7 @@ static void read_file(struct vl_conf *conf)
 		if (next)
 			*next++ = '\0';
 		at.line++;
-		read_line(conf, line, &at);
+		read_line(conf, line, &at, first);
 	}
 }
 
@@ -546,7 +598,7 @@ static void check_socket(struct vl_conf *conf)
 	else if (conf->fd_from > conf->socket_path_from)
 		conf->socket_path = NULL;
 
-	if (conf->socket_path && conf->fd >= 0)
+	if (conf->fd_from && conf->fd_from == conf->socket_path_from)
 		vl_conf_fail(conf, &nowhere,
 			     "--socket-path and --fd are both given; the "
 			     "front-end comes through one: leave out the "
@@ -581,6 +633,11 @@ static void check_backend(struct vl_conf *conf)
 				     "--backend=tap,name=tap0");
 		return;
 	}
+	if (conf->backend->interface && conf->name_given == conf->fds_given)
+		vl_conf_fail(conf, &nowhere, "--backend=%s: give %s",
+			     conf->backend->name,
+			     conf->name_given ? "name= or fds=, not both"
+					      : "name=INTERFACE or fds=A:B");
 	if (!conf->params.fds || vl_value_fd_list(conf->params.fds, &n))
 		return;
 	if (!conf->queue_pairs_from)

@@ -48,8 +48,9 @@ struct vl_conf {
 
 	/* Below: conf.c only. */
 	enum vl_conf_source socket_path_from, fd_from, queue_pairs_from;
-	char *backend_text; /* what backend and params point into */
-	char *file_text;    /* what the other strings of the file are in */
+	bool name_given, fds_given; /* to --backend, right or wrong */
+	char *backend_text;         /* what backend and params point into */
+	char *file_text; /* what the other strings of the file are in */
 	unsigned int errors;
 	char error[VL_CONF_ERRORS_MAX][VL_CONF_ERROR_LEN];
 	bool error_left_out; /* there were more than fit */

@@ -7,6 +7,10 @@
  * once; until it is gone no further request is read, so that a client can
  * make us hold one answer at most, and a timer runs that drops it. Requests
  * that were sent together are answered one after the other.
+ *
+ * Clients that stay connected and ask nothing cannot lock others out: see
+ * idle_client(). One that has just come is not taken for idle, since its
+ * request may be on the way.
  */
 #include "daemon/ctl.h"
 
@@ -18,6 +22,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "daemon/usock.h"
 #include "stats/json.h"
@@ -32,6 +37,7 @@ struct client {
 	size_t used;
 	char *answer; /* NULL: reading */
 	size_t answer_len, answer_sent;
+	uint64_t asked_ns; /* when it came or asked last */
 	struct vl_timer patience;
 };
 
@@ -39,6 +45,7 @@ struct vl_ctl {
 	struct vl_loop *loop;
 	struct vl_usock sock;
 	struct vl_timer accept_again;
+	struct vl_log_limit idle_limit;
 	void (*fill)(void *ctx, struct vl_snapshot *s);
 	void *ctx;
 	struct client client[VL_CTL_CLIENTS];
@@ -113,6 +120,7 @@ static int serve_one(struct client *c)
 	*end = '\0';
 	if (len > 1 && end[-1] == '\r')
 		end[-1] = '\0';
+	c->asked_ns = vl_now_ns();
 	c->answer = make_answer(c->ctl, c->request);
 	if (!c->answer)
 		return -ENOMEM;
@@ -177,6 +185,47 @@ static struct client *free_client(struct vl_ctl *ctl)
 	return NULL;
 }
 
+/* The client that has been idle for the longest time; NULL: none has. */
+static struct client *idle_client(struct vl_ctl *ctl)
+{
+	uint64_t now = vl_now_ns();
+	struct client *oldest = NULL;
+
+	for (unsigned int i = 0; i < VL_CTL_CLIENTS; i++) {
+		struct client *c = &ctl->client[i];
+
+		if (c->answer || now - c->asked_ns < VL_CTL_IDLE_NS)
+			continue;
+		if (!oldest || c->asked_ns < oldest->asked_ns)
+			oldest = c;
+	}
+	return oldest;
+}
+
+/* Sends a last line: new or idle sockets take this much; if not, closing says
+ * it too. */
+static void send_last(int fd, const char *line)
+{
+	send(fd, line, strlen(line), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* The place of an idle client, which is dropped; NULL: there is none. */
+static struct client *idle_place(struct vl_ctl *ctl)
+{
+	struct client *c = idle_client(ctl);
+
+	if (!c)
+		return NULL;
+	vl_log_limited(&ctl->idle_limit, VL_LOG_INFO, "stats",
+		       "all %d places are taken: dropped the client that was "
+		       "idle for the longest time",
+		       VL_CTL_CLIENTS);
+	send_last(c->fd, "{\"error\":\"dropped: idle, and others wanted the "
+			 "place; connect again\"}\n");
+	drop(c);
+	return c;
+}
+
 static void accept_again(void *ctx)
 {
 	struct vl_ctl *ctl = ctx;
@@ -186,8 +235,6 @@ static void accept_again(void *ctx)
 
 static void new_client(void *ctx, uint32_t events)
 {
-	static const char full[] = "{\"error\":\"too many clients; close one "
-				   "and try again\"}\n";
 	struct vl_ctl *ctl = ctx;
 	struct client *c = free_client(ctl);
 	int fd;
@@ -202,15 +249,18 @@ static void new_client(void *ctx, uint32_t events)
 		vl_loop_timer(ctl->loop, &ctl->accept_again, ACCEPT_PAUSE_NS);
 		return;
 	}
+	if (!c)
+		c = idle_place(ctl);
 	if (!c) {
-		/* A new socket takes this much; if not, closing says it too. */
-		send(fd, full, sizeof(full) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+		send_last(fd, "{\"error\":\"too many clients; close one and "
+			      "try again\"}\n");
 		close(fd);
 		return;
 	}
 	memset(c, 0, sizeof(*c));
 	c->ctl = ctl;
 	c->fd = fd;
+	c->asked_ns = vl_now_ns();
 	c->patience.fn = patience_over;
 	c->patience.ctx = c;
 	if (vl_loop_add(ctl->loop, fd, EPOLLIN, client_event, c)) {

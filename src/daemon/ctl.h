@@ -6,7 +6,9 @@
  * Clients are not trusted with the daemon's time or memory: at most
  * VL_CTL_CLIENTS of them, requests of at most VL_CTL_REQUEST bytes, one answer
  * in memory per client; nothing ever blocks; a client that leaves its answer
- * unread for VL_CTL_PATIENCE_NS is dropped. Control thread only.
+ * unread for VL_CTL_PATIENCE_NS is dropped. When all places are taken, a new
+ * client gets that of the one that has asked nothing for the longest time, if
+ * that is at least VL_CTL_IDLE_NS. Control thread only.
  */
 #ifndef VL_DAEMON_CTL_H
 #define VL_DAEMON_CTL_H
@@ -18,6 +20,7 @@
 #define VL_CTL_CLIENTS     8
 #define VL_CTL_REQUEST     256
 #define VL_CTL_PATIENCE_NS (5 * VL_NS_PER_SEC)
+#define VL_CTL_IDLE_NS     VL_NS_PER_SEC
 
 struct vl_ctl;
 

@@ -53,6 +53,7 @@ struct daemon {
 	struct vl_ctl *ctl; /* NULL without --stats */
 	enum vl_io_engine engine;
 	struct vl_device *device;
+	bool said; /* the step that failed has logged why */
 };
 
 static void on_signal(void *ctx, uint32_t events)
@@ -112,6 +113,7 @@ static int start_backend(struct daemon *d)
 	if (err) {
 		vl_log(VL_LOG_ERROR, NULL, "--backend=%s: %s",
 		       conf->backend->name, why[0] ? why : strerror(-err));
+		d->said = true;
 		return err;
 	}
 	advice = vl_lanes_advice(conf, d->backend, vl_bridge_hides_pressure());
@@ -132,12 +134,15 @@ static int start_sockets(struct daemon *d)
 	};
 	int err = vl_session_open(&config, d->loop, &d->session);
 
+	d->said = err && err != -ENOMEM;
 	if (err || !conf->stats_path)
 		return err;
 	err = vl_ctl_new(conf->stats_path, &d->ctl);
-	if (err)
+	if (err) {
 		vl_log(VL_LOG_ERROR, NULL, "--stats=%s: %s; %s",
 		       conf->stats_path, strerror(-err), vl_usock_advice(err));
+		d->said = true;
+	}
 	return err;
 }
 
@@ -177,6 +182,7 @@ static int start_device(struct daemon *d)
 	if (engine < 0) {
 		vl_log(VL_LOG_ERROR, NULL,
 		       "--engine=uring: %s; give --engine=auto or sync", why);
+		d->said = true;
 		return engine;
 	}
 	d->engine = (enum vl_io_engine)engine;
@@ -239,14 +245,14 @@ static int say_ready(struct daemon *d)
 			       d->backend->ways);
 
 	vl_log(VL_LOG_INFO, NULL,
-	       "ready: %s %s, MAC %02x:%02x:%02x:%02x:%02x:%02x, "
+	       "ready: %s %s, offered MAC %02x:%02x:%02x:%02x:%02x:%02x, "
 	       "%u queue pair%s%s",
 	       d->conf.backend->name, d->backend->label, m[0], m[1], m[2], m[3],
 	       m[4], m[5], pairs, pairs > 1 ? "s" : "", lanes);
 	return 0;
 }
 
-/* What is said when a step fails without having said it itself. */
+/* What is said when a step fails without having said why. */
 static const struct {
 	const char *what;
 	int (*start)(struct daemon *d);
@@ -267,11 +273,11 @@ static int start(struct daemon *d)
 	for (size_t i = 0; i < VL_ARRAY_SIZE(start_order); i++) {
 		int err = start_order[i].start(d);
 
-		if (err) {
+		if (err && !d->said)
 			vl_log(VL_LOG_ERROR, NULL, "cannot %s: %s",
 			       start_order[i].what, strerror(-err));
+		if (err)
 			return err;
-		}
 	}
 	return 0;
 }

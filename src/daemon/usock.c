@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/log.h"
+
 static int address(const char *path, struct sockaddr_un *addr)
 {
 	size_t len = strlen(path);
@@ -103,6 +105,16 @@ int vl_usock_listen(struct vl_usock *s, const char *path, mode_t umask_bits)
 	return 0;
 }
 
+/* Without capabilities even root may not change every directory. */
+static void left_behind(const char *path, int err)
+{
+	if (err != ENOENT)
+		vl_log(VL_LOG_WARNING, NULL,
+		       "%s: the socket cannot be removed: %s; it stays, and "
+		       "the next start replaces it",
+		       path, strerror(err));
+}
+
 void vl_usock_close(struct vl_usock *s)
 {
 	struct stat st;
@@ -116,14 +128,17 @@ void vl_usock_close(struct vl_usock *s)
 	 * Somebody may have taken the path over in the meantime. File systems
 	 * use inode numbers again, so that the number alone proves nothing.
 	 */
-	if (lstat(s->path, &st) < 0 || st.st_dev != s->dev ||
-	    st.st_ino != s->ino)
+	if (lstat(s->path, &st) < 0) {
+		left_behind(s->path, errno);
+		return;
+	}
+	if (st.st_dev != s->dev || st.st_ino != s->ino)
 		return;
 	fd = vl_usock_connect(s->path);
 	if (fd >= 0)
 		close(fd);
-	else if (fd != -EAGAIN)
-		unlink(s->path);
+	else if (fd != -EAGAIN && unlink(s->path) < 0)
+		left_behind(s->path, errno);
 }
 
 const char *vl_usock_advice(int err)

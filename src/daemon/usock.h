@@ -22,7 +22,8 @@ struct vl_usock {
  */
 int vl_usock_listen(struct vl_usock *s, const char *path, mode_t umask_bits);
 
-/* Closes the socket and removes its file, if that is still ours. */
+/* Closes the socket and removes its file, if that is still ours; a file that
+ * has to stay is logged. */
 void vl_usock_close(struct vl_usock *s);
 
 /* A new non-blocking socket connected to @path, or -errno. Never waits. */

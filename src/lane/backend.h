@@ -72,6 +72,7 @@ struct vl_frame {
 struct vl_backend_ops {
 	const char *name; /* "tap" */
 	const char *help; /* one line of its parameters, for --help */
+	bool interface;   /* needs one of vl_backend_params.name and fds */
 
 	/*
 	 * Opens the host network. On failure returns -errno and writes a

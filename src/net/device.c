@@ -626,7 +626,8 @@ void vl_device_backend_event(struct vl_device *dev)
 	if (b->link == dev->link)
 		return;
 	if (b->link == VL_LINK_GONE)
-		vl_log(VL_LOG_WARNING, b->label, "link is gone");
+		vl_log(VL_LOG_WARNING, b->label,
+		       "link is gone; make it again and restart virtlane");
 	else
 		vl_log_limited(&dev->link_limit, VL_LOG_INFO, b->label,
 			       "link is %s", vl_link_name(b->link));

@@ -6,7 +6,8 @@
  * per slot and submits them with one system call. The slot's number is the
  * tag of the write, so events may come in any order; each hands its chain
  * back at once, and one publish and at most one notification follow when the
- * events of a submit are all there (vl_txq_flush()).
+ * events of a submit are all there (vl_txq_flush()). While the driver goes on
+ * queueing, the notification is left to the batch that follows.
  *
  * A packet that the lane refuses for now (full) is not lost and not kept: it
  * goes back to the ring with all that were popped after it, and transmission
@@ -37,6 +38,9 @@
  * kernel 80 ns more than one buffer, copying 1514 bytes costs 20 ns. */
 #define SLOT_BUFFER VL_TX_BUFFER
 #define COPY_MAX    (SLOT_BUFFER - VL_NET_HDR_MRG)
+
+/* Part of the ring that may be done before the driver must hear of it. */
+#define UNTOLD_PART 4u
 
 /* The largest IP packet with an Ethernet and two VLAN headers. */
 #define FRAME_MAX (65535u + ETH_HLEN + 8u)
@@ -341,8 +345,10 @@ bool vl_txq_turn(struct vl_txq *txq)
 		vl_io_submit(txq->io);
 		return true;
 	}
-	if (packets == 0)
+	if (packets == 0) {
+		vl_vq_notify(&txq->vq);
 		return vl_vq_enable_kick(&txq->vq);
+	}
 	/* Dropped, or behind others of their lane. */
 	while (vl_txq_flush(txq))
 		;
@@ -504,6 +510,20 @@ static void take_back(struct vl_txq *txq)
 	vl_lane_set_full(&ls->lane[0]);
 }
 
+/*
+ * Whether the driver may hear later of what was just published. It queued more
+ * meanwhile, so it is not waiting, and the next batch, which follows at once,
+ * tells it of both; unless so much is done that it may run out of descriptors.
+ */
+static bool can_wait(struct vl_txq *txq)
+{
+	struct vl_virtqueue *vq = &txq->vq;
+	uint16_t untold = (uint16_t)(vq->published - vq->signalled);
+
+	return vq->signalled_valid && untold < vq->ring.num / UNTOLD_PART &&
+	       vl_lane_set_ready(&txq->lanes) && vl_vq_available(vq);
+}
+
 bool vl_txq_flush(struct vl_txq *txq)
 {
 	uint16_t done;
@@ -522,7 +542,8 @@ bool vl_txq_flush(struct vl_txq *txq)
 	if (!done)
 		return false;
 	vl_vq_publish(&txq->vq);
-	vl_vq_notify(&txq->vq);
+	if (!can_wait(txq))
+		vl_vq_notify(&txq->vq);
 	vl_hist_add(&txq->latency_ns, vl_now_ns() - txq->seen_ns, done);
 	return false;
 }

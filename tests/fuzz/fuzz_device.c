@@ -358,7 +358,7 @@ static void run_queues(struct fuzz_input *in)
 	answer(0);
 	queues_stop(RX);
 	queues_stop(TX);
-	fuzz_check(queues.tx.n_free == VL_TX_BATCH);
+	fuzz_check(queues.tx.n_free == VL_TX_SLOTS);
 }
 
 static void run_whole(struct fuzz_input *in)

@@ -46,13 +46,17 @@ def main():
         # On one session, for as long as it lasts.
         c = Client(r.path)
         c.start_session()
+        event = os.eventfd(0)
         for _ in range(300):
             for request in (SET_VRING_CALL, SET_VRING_KICK, SET_VRING_ERR):
-                check_equal(c.ack(request, U64.pack(1), [null]), 0, "one descriptor")
+                check_equal(c.ack(request, U64.pack(1), [event]), 0, "one descriptor")
                 check_equal(c.ack(request, U64.pack(1 | NOFD)), 0, "NOFD")
+            # A kick has to be waited for, which /dev/null does not offer.
+            check(c.ack(SET_VRING_KICK, U64.pack(1), [null]) != 0, "a kick without events")
         check(r.daemon.fds() <= base + 2, "descriptors pile up within a session")
         c.close()
         r.fds_settle(base)
+        os.close(event)
         os.close(null)
         mem.close()
         check(r.log_lines() - lines < 6000, "too many log lines")

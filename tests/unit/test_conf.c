@@ -153,7 +153,8 @@ static void test_all_errors(void **state)
 	assert_true(has_error(&c, "'stray': every option begins with --"));
 	assert_true(has_error(&c, "--help=yes: takes no value"));
 	assert_true(has_error(&c, "--stats: its value is missing"));
-	assert_int_equal(c.errors, 18);
+	assert_true(has_error(&c, "--backend=tap: give name= or fds=, not"));
+	assert_int_equal(c.errors, 19);
 	assert_false(c.error_left_out);
 	vl_conf_free(&c);
 }
@@ -173,6 +174,15 @@ static void test_missing(void **state)
 			 -EINVAL);
 	assert_true(has_error(&c, "unknown backend"));
 	assert_int_equal(c.errors, 1);
+	vl_conf_free(&c);
+
+	assert_int_equal(
+		parse(&c, "--socket-path=", "--stats=", "--backend=tap", NULL),
+		-EINVAL);
+	assert_true(has_error(&c, "--socket-path=: give a path"));
+	assert_true(has_error(&c, "--stats=: give a path"));
+	assert_true(has_error(&c, "--backend=tap: give name=INTERFACE or"));
+	assert_int_equal(c.errors, 3);
 	vl_conf_free(&c);
 }
 
@@ -265,6 +275,45 @@ static void test_file_errors(void **state)
 	vl_conf_free(&c);
 }
 
+/* What is taken for a part of a value where other formats have an end. */
+static void test_file_values(void **state)
+{
+	struct vl_conf c;
+	char *path = config_file("socket-path = /run/a # the front-end\n"
+				 "stats = \"/run/b\"\n"
+				 "backend = null\n"
+				 "mtu = '1400'\n"
+				 "mtu = 1400\n"
+				 "log-level =\t# none\n");
+	char where[128];
+
+	(void)state;
+	assert_int_equal(parse(&c, "--config", path, NULL), -EINVAL);
+	snprintf(where, sizeof(where), "%s:1: socket-path = ", path);
+	assert_true(has_error(&c, where));
+	assert_true(has_error(&c, "move '# the front-end' there"));
+	snprintf(where, sizeof(where), "%s:2: stats = \"/run/b\": quotes",
+		 path);
+	assert_true(has_error(&c, where));
+	snprintf(where, sizeof(where), "%s:4: mtu = '1400': quotes", path);
+	assert_true(has_error(&c, where));
+	snprintf(where, sizeof(where), "%s:5: mtu = 1400: given in line 4 too",
+		 path);
+	assert_true(has_error(&c, where));
+	assert_true(has_error(&c, "move '# none' there"));
+	assert_true(has_error(&c, "log-level = : give error"));
+	assert_int_equal(c.errors, 6);
+	vl_conf_free(&c);
+	remove_file(path);
+
+	/* A # within a word is like any other character. */
+	path = config_file("socket-path = /run/a#1\nbackend = null\n");
+	assert_int_equal(parse(&c, "--config", path, NULL), 0);
+	assert_string_equal(c.socket_path, "/run/a#1");
+	vl_conf_free(&c);
+	remove_file(path);
+}
+
 /* A descriptor on the command line replaces the path of the file, but two
  * from the same place are a contradiction. */
 static void test_fd_and_path(void **state)
@@ -284,6 +333,15 @@ static void test_fd_and_path(void **state)
 		-EINVAL);
 	assert_true(has_error(&c, "--socket-path and --fd are both given"));
 	assert_int_equal(c.errors, 1);
+	vl_conf_free(&c);
+
+	/* Also when the descriptor is not even open. */
+	assert_int_equal(parse(&c, "--socket-path=/a", "--fd=987654",
+			       "--backend=null", NULL),
+			 -EINVAL);
+	assert_true(has_error(&c, "--socket-path and --fd are both given"));
+	assert_true(has_error(&c, "no such descriptor"));
+	assert_int_equal(c.errors, 2);
 	vl_conf_free(&c);
 
 	assert_int_equal(parse(&c, "--socket-mode=client", "--fd=0",
@@ -403,6 +461,9 @@ static void test_print_capabilities(void **state)
 	assert_true(c.print_capabilities);
 	assert_int_equal(c.errors, 0);
 	vl_conf_free(&c);
+	assert_int_equal(parse(&c, "-h", NULL), 0);
+	assert_true(c.help);
+	vl_conf_free(&c);
 }
 
 static void test_help_names_all(void **state)
@@ -519,6 +580,7 @@ int main(void)
 		cmocka_unit_test(test_long_value),
 		cmocka_unit_test(test_file),
 		cmocka_unit_test(test_file_errors),
+		cmocka_unit_test(test_file_values),
 		cmocka_unit_test(test_fd_and_path),
 		cmocka_unit_test(test_fds_and_pairs),
 		cmocka_unit_test(test_sndbuf_and_lanes),

@@ -157,6 +157,47 @@ static void test_too_many_clients(void **state)
 		close(fd[i]);
 }
 
+/* Whoever stays and asks nothing makes room, the longest first. */
+static void test_idle_clients(void **state)
+{
+	const unsigned int half = (unsigned int)(VL_CTL_IDLE_NS / MS) / 2 + 50;
+	struct fixture *f = *state;
+	char buf[16384];
+	int fd[VL_CTL_CLIENTS], more, one_more;
+
+	for (int i = 0; i < VL_CTL_CLIENTS; i++) {
+		fd[i] = vl_usock_connect(f->path);
+		run(f, 5);
+	}
+	run(f, half);
+	/* All but the third ask again: it is idle, though not the first. */
+	for (int i = 0; i < VL_CTL_CLIENTS; i++) {
+		if (i != 2)
+			assert_true(ask(f, fd[i], "stat\n", buf, sizeof(buf)) >
+				    0);
+	}
+	run(f, half);
+	more = vl_usock_connect(f->path);
+	assert_true(ask(f, more, "stat\n", buf, sizeof(buf)) > 0);
+	assert_non_null(strstr(buf, "\"sessions\":77"));
+	assert_true(recv(fd[2], buf, sizeof(buf), MSG_DONTWAIT) > 0);
+	assert_non_null(strstr(buf, "dropped: idle"));
+	assert_int_equal(recv(fd[2], buf, sizeof(buf), MSG_DONTWAIT), 0);
+	/* Nobody else is idle for long enough. */
+	one_more = vl_usock_connect(f->path);
+	run(f, 10);
+	assert_true(recv(one_more, buf, sizeof(buf), MSG_DONTWAIT) > 0);
+	assert_non_null(strstr(buf, "too many clients"));
+	for (int i = 0; i < VL_CTL_CLIENTS; i++) {
+		if (i != 2)
+			assert_true(ask(f, fd[i], "stat\n", buf, sizeof(buf)) >
+				    0);
+		close(fd[i]);
+	}
+	close(more);
+	close(one_more);
+}
+
 /*
  * A client that asks and does not read costs one answer of memory and is
  * dropped; one that reads late but reads gets every byte.
@@ -244,7 +285,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CTL_TEST(test_answers),     CTL_TEST(test_long_request),
 		CTL_TEST(test_listen),      CTL_TEST(test_too_many_clients),
-		CTL_TEST(test_slow_reader),
+		CTL_TEST(test_slow_reader), CTL_TEST(test_idle_clients),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
