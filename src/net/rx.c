@@ -49,9 +49,11 @@
 /* What a chain counts for; a driver may describe 4 GiB, no frame needs it. */
 #define CHAIN_LEN_MAX (2ULL * SCRATCH_PART)
 
-#define BATCH_MIN 4u
+#define BATCH_MIN   4u
+/* Part of the ring that may be filled before the driver must hear of it. */
+#define UNTOLD_PART 4u
 /* Small frames in a row after which reads are small again. */
-#define LARGE_RUN 64u
+#define LARGE_RUN   64u
 
 struct vl_rx_chain {
 	struct iovec *iov; /* own, or a block of long_iov */
@@ -439,15 +441,23 @@ static bool wait_for_buffers(struct vl_rxq *rxq)
 	return false;
 }
 
-static void publish(struct vl_rxq *rxq)
+/*
+ * Makes what was filled visible. With @more frames to be read at once the
+ * driver is told of all of them together, unless it is due to post buffers.
+ */
+static void publish(struct vl_rxq *rxq, bool more)
 {
-	uint16_t done = (uint16_t)(rxq->vq.used_idx - rxq->vq.published);
+	struct vl_virtqueue *vq = &rxq->vq;
+	uint16_t done = (uint16_t)(vq->used_idx - vq->published);
+	uint16_t untold;
 
-	if (!done)
-		return;
-	vl_vq_publish(&rxq->vq);
-	vl_vq_notify(&rxq->vq);
-	vl_hist_add(&rxq->latency_ns, vl_now_ns() - rxq->seen_ns, done);
+	vl_vq_publish(vq);
+	untold = (uint16_t)(vq->published - vq->signalled);
+	if (!more || !vq->signalled_valid ||
+	    untold >= vq->ring.num / UNTOLD_PART)
+		vl_vq_notify(vq);
+	if (done)
+		vl_hist_add(&rxq->latency_ns, vl_now_ns() - rxq->seen_ns, done);
 }
 
 /* The FIFO cannot get another chain, whatever the driver does. */
@@ -471,7 +481,7 @@ static bool continue_pending(struct vl_rxq *rxq)
 	if (n >= 0) {
 		consume(rxq, (uint32_t)n);
 		rxq->pending_len = 0;
-		publish(rxq);
+		publish(rxq, false);
 		return true;
 	}
 	if (cannot_grow(rxq)) {
@@ -480,7 +490,7 @@ static bool continue_pending(struct vl_rxq *rxq)
 		return true;
 	}
 	/* Bad chains may have been handed back on the way. */
-	publish(rxq);
+	publish(rxq, false);
 	return wait_for_buffers(rxq);
 }
 
@@ -496,7 +506,7 @@ bool vl_rxq_turn(struct vl_rxq *rxq)
 	vl_vq_disable_kick(&rxq->vq);
 	fill(rxq, rxq->next_batch * room_per_frame(rxq));
 	if (rxq->count == 0) {
-		publish(rxq);
+		publish(rxq, false);
 		return wait_for_buffers(rxq);
 	}
 	queue_reads(rxq);
@@ -651,7 +661,7 @@ void vl_rxq_flush(struct vl_rxq *rxq)
 			extra += n - own;
 	}
 	consume(rxq, used);
-	publish(rxq);
+	publish(rxq, got == rxq->n_reads && !rxq->pending_len);
 }
 
 /*
