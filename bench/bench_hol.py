@@ -80,7 +80,7 @@ def make_rows(sndbuf):
         Row("block-unlimited", "block, unlimited send buffer", "sndbuf=unlimited", "--tx-full=block"),
         Row("block", "block, limited send buffer", limited, "--tx-full=block"),
         Row("drop", "drop, limited send buffer", limited, "--tx-full=drop"),
-        Row("lanes", "lanes (the default)", f"sndbuf={sndbuf or 'auto'}", "--tx-full=lanes"),
+        Row("lanes", "lanes", f"lanes=8,sndbuf={sndbuf or 'auto'}", "--tx-full=lanes"),
     ]
 
 

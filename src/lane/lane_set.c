@@ -43,7 +43,7 @@
 
 /* A FIFO's delay at its measured drain rate. */
 #define LIMIT_NS         25000000ULL
-#define FIFO_BYTES_MAX   (256u * 1024u)
+#define FIFO_BYTES_MAX   (256ULL * 1024)
 #define FIFO_PACKETS_MIN 4u
 #define FIFO_PACKETS_MAX 128u
 /* A drain rate is measured over so long a time of backlog. */

@@ -47,7 +47,7 @@ def test(net, flow):
 
 
 def main():
-    with Network() as net:
+    with Network("lanes=8") as net:
         for flow in ("udp", "tcp"):
             test(net, flow)
 

@@ -13,7 +13,7 @@ LENGTHS = (64, 1514, 300, 1000, 90)
 
 
 def test(engine):
-    with LaneRig(engine, ",sndbuf=40000") as r, Destinations(r, {STEADY: FAST, ONE: SLOW, OTHER: FAST}) as d:
+    with LaneRig(engine, ",lanes=8,sndbuf=40000") as r, Destinations(r, {STEADY: FAST, ONE: SLOW, OTHER: FAST}) as d:
         flood = Flood(r, d)
         flips = 0
         for passed in flood.run(FLIPS * PAUSE, {STEADY: 1000, ONE: 1200, OTHER: 1200}, LENGTHS):

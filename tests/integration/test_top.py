@@ -128,7 +128,7 @@ def end(screen, top, status):
 
 
 def main():
-    with Network() as net:
+    with Network("lanes=8") as net:
         check("destinations" not in ctl(net), "lanes are shown that nobody used")
         with net.flows([(net.fast, "tcp"), (net.slow, "udp")]):
             check_stat(net)

@@ -75,7 +75,7 @@ static void test_defaults(void **state)
 	assert_int_equal(c.params.queue_pairs, 1);
 	assert_int_equal(c.params.sndbuf, 0);
 	assert_true(c.params.sndbuf_auto);
-	assert_int_equal(c.params.lanes, 8);
+	assert_int_equal(c.params.lanes, 1);
 	assert_int_equal(c.tx_full, VL_TX_FULL_LANES);
 	assert_false(c.mac_set);
 	assert_int_equal(c.mtu, 0);

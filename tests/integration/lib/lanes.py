@@ -159,7 +159,7 @@ class LaneRig(Rig):
     with @tap_first it is there already, with one queue."""
 
     def __init__(self, engine=None, backend="", tap_first=False, **args):
-        super().__init__(engine, pairs=1, tap=tap_first, backend=backend, mem=Memory(64 << 20), **args)
+        super().__init__(engine, pairs=1, tap=tap_first, backend=backend or ",lanes=8", mem=Memory(64 << 20), **args)
 
     def drops(self):
         """Dropped packets by reason, all that are not 0."""
