@@ -648,9 +648,9 @@ void vl_rxq_flush(struct vl_rxq *rxq)
 	got = compact(rxq);
 	for (uint32_t r = 0; r < got; r++)
 		extra += rxq->reads[r].chains;
-	rxq->next_batch = got == rxq->n_reads
-				  ? vl_min_u32(VL_RX_BATCH, 2 * rxq->next_batch)
-				  : got + BATCH_MIN;
+	rxq->next_batch = vl_min_u32(VL_RX_BATCH, got == rxq->n_reads
+							  ? 2 * rxq->next_batch
+							  : got + BATCH_MIN);
 	for (uint32_t r = 0; r < got; r++) {
 		uint32_t own = rxq->reads[r].chains;
 		uint32_t n = finish_read(rxq, r, at, extra, got == 1);

@@ -95,6 +95,7 @@ static void make_backend(struct device *d, const struct dev_config *c)
 		vl_backend_null.open(&params, &d->backend, err, sizeof(err)),
 		0);
 	vl_null_set_hooks(d->backend, &hooks);
+	d->backend->mtu = c->mtu;
 }
 
 static void make_memory(struct device *d, const struct dev_config *c)

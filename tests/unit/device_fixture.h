@@ -55,6 +55,7 @@ struct dev_config {
 	enum vl_io_engine engine;
 	uint64_t features;
 	uint32_t num;   /* 0: 64 */
+	uint32_t mtu;   /* of the host interface, 0: unknown */
 	uint16_t start; /* first index of all rings */
 	/* Lanes: see vl_null_hooks; their context is the device. */
 	unsigned int ways;

@@ -350,6 +350,33 @@ static void large_buffer_then_many_small_ones(void **state)
 	dev_free(&d);
 }
 
+/* A batch that is nearly full is followed by one that is not too large. */
+static void nearly_full_batch(void **state)
+{
+	dev_init(&d,
+		 &(struct dev_config){ .engine = *(enum vl_io_engine *)*state,
+				       .features = MRG,
+				       .num = 512,
+				       .mtu = 1500 });
+	n_buffers = 0;
+	dev_start_pair(&d);
+	for (int k = 0; k < 500; k++)
+		post_one(2048);
+	dev_kick(&d, RX);
+	/* 4, 8, 16, 32, 64, then 62 of 64. */
+	for (int k = 0; k < 124 + 62; k++)
+		dev_inject(&d, 0, 60, (uint8_t)k);
+	dev_wake(&d, 0);
+	for (int k = 0; k < 124 + 62; k++)
+		take_frame(60, (uint8_t)k);
+	for (int k = 0; k < 100; k++)
+		dev_inject(&d, 0, 60, (uint8_t)k);
+	dev_wake(&d, 0);
+	for (int k = 0; k < 100; k++)
+		take_frame(60, (uint8_t)k);
+	dev_free(&d);
+}
+
 /* Chains of 4 GiB, which a driver can describe with little memory. */
 static void huge_chains_do_not_wrap(void **state)
 {
@@ -478,6 +505,7 @@ int main(void)
 			T(readable_buffers_are_returned),
 			T(frame_larger_than_its_buffer),
 			T(large_buffer_then_many_small_ones),
+			T(nearly_full_batch),
 			T(huge_chains_do_not_wrap),
 			T(flags_that_were_not_negotiated),
 			T(stop_returns_unused_buffers),
