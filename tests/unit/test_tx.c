@@ -2,6 +2,7 @@
 /* The transmitq of a whole device: what leaves, what is dropped and counted,
  * what happens when the network is full. */
 #include <errno.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +11,9 @@
 
 #include <cmocka.h>
 
+#include "base/iov.h"
 #include "device_fixture.h"
+#include "net/tx.h"
 #include "virtio/net_hdr.h"
 
 #define TX       1u
@@ -374,6 +377,54 @@ static void calls_are_batched(void **state)
 
 static enum vl_io_engine engines[] = { VL_IO_URING, VL_IO_SYNC };
 
+/* When the network takes the last packet of a batch the driver has gone on
+ * queueing: something that breaks its ring. */
+static unsigned int until_spoilt;
+
+static int send_and_spoil(void *ctx, unsigned int port, unsigned int way,
+			  const struct iovec *iov, unsigned int n)
+{
+	struct device *dev = ctx;
+
+	(void)port;
+	(void)way;
+	if (until_spoilt && --until_spoilt == 0) {
+		rd_avail(&dev->ring[TX], 0xffff);
+		rd_publish(&dev->ring[TX]);
+	}
+	return (int)vl_iov_len(iov, n);
+}
+
+/* A notification that is left to the batch that follows comes even if nothing
+ * can follow any more. */
+static void notification_is_put_off_not_lost(void **state)
+{
+	struct pollfd p = { .events = POLLIN };
+	uint64_t gpa;
+
+	dev_init(&d, &(struct dev_config){
+			     .engine = *(enum vl_io_engine *)*state,
+			     .features = VL_FEATURE(VIRTIO_F_VERSION_1),
+			     .num = 1024,
+			     .ways = 1,
+			     .send_way = send_and_spoil });
+	dev_start(&d, TX);
+	gpa = dev_alloc(&d, 100, 0);
+	p.fd = d.ring[TX].call_fd;
+	for (unsigned int n = 1; n <= VL_TX_BATCH; n += VL_TX_BATCH - 1) {
+		until_spoilt = n == VL_TX_BATCH ? n : 0;
+		for (unsigned int i = 0; i < n; i++)
+			add(gpa, 100);
+		dev_kick(&d, TX);
+		take(n);
+		assert_int_equal(poll(&p, 1, 2000), 1);
+		assert_int_equal(rd_calls(&d.ring[TX]), 1);
+	}
+	dev_snapshot(&d, &snap);
+	assert_true(snap.pair[0].txq.broken);
+	dev_free(&d);
+}
+
 int main(void)
 {
 	const char *why;
@@ -385,6 +436,7 @@ int main(void)
 		.name = #f, .test_func = (f), .initial_state = &engines[i]     \
 	}
 		const struct CMUnitTest tests[] = {
+			T(notification_is_put_off_not_lost),
 			T(short_chains_are_dropped),
 			T(any_layout_is_one_frame),
 			T(long_chains_pass),
