@@ -9,10 +9,11 @@
  * events of a submit are all there (vl_txq_flush()). While the driver goes on
  * queueing, the notification is left to the batch that follows.
  *
- * A packet that the lane refuses for now (full) is not lost and not kept: it
- * goes back to the ring with all that were popped after it, and transmission
- * waits for the lane. Sends of a lane that can be full are linked, so nothing
- * overtakes the refused packet.
+ * What happens to a packet that the host network refuses is the business of the
+ * lanes (lane_set.c): it goes out by another lane, or has to wait, and then keeps
+ * its slot. pkt_park() says what it may hold meanwhile, of the driver's
+ * descriptors and of our buffers. Without lanes it goes back to the ring, with
+ * all that were popped after it, and transmission waits (take_back()).
  *
  * The virtio header is copied into the slot, checked there and sent from
  * there. A small packet is copied behind it, since one buffer is cheaper for
@@ -51,8 +52,6 @@
 /* Pieces sent by reference; Linux drivers make at most 19. */
 #define SLOT_IOV 34u
 _Static_assert(SLOT_IOV >= EXTRA_MAX, "a copied packet fits the list");
-
-#define RESERVE VL_TX_RESERVE
 
 struct vl_tx_slot {
 	struct vl_pkt pkt;
@@ -450,13 +449,13 @@ static bool pkt_park(void *owner, struct vl_pkt *pkt)
 	struct vl_txq *txq = owner;
 	struct vl_tx_slot *slot = slot_of(pkt);
 
-	if (txq->n_free < RESERVE)
+	if (txq->n_free < VL_TX_RESERVE)
 		return false;
 	if (slot->held && txq->vq.running &&
 	    txq->held_descs + slot->descs <= txq->vq.ring.num / 2) {
 		vl_write_once(&txq->held_descs, txq->held_descs + slot->descs);
 		slot->counted = true;
-	} else if (!take_out(txq, slot, RESERVE)) {
+	} else if (!take_out(txq, slot, VL_TX_RESERVE)) {
 		return false;
 	}
 	slot->pooled = true;
@@ -573,7 +572,7 @@ uint16_t vl_txq_stop(struct vl_txq *txq)
 	for (uint32_t i = 0; txq->vq.running && i < VL_TX_SLOTS; i++) {
 		struct vl_tx_slot *slot = &txq->slots[i];
 
-		if (!slot->held || take_out(txq, slot, RESERVE))
+		if (!slot->held || take_out(txq, slot, VL_TX_RESERVE))
 			continue;
 		vl_lane_set_remove(&txq->lanes, &slot->pkt);
 		pkt_done(txq, &slot->pkt, VL_PKT_POOL);

@@ -300,8 +300,11 @@ static void set_nonblocking(int fd)
 		(void)fcntl(fd, F_SETFL, flags | O_NONBLOCK);
 }
 
-int vl_vhost_set_vring_call(struct vl_vhost *vu, struct vl_vhost_msg *msg,
-			    struct vl_vhost_ring *ring)
+/* Replaces @slot, the call or err descriptor of @ring, by the one of @msg; @tell
+ * hands it to a device whose ring runs. */
+static int replace_fd(struct vl_vhost *vu, struct vl_vhost_msg *msg,
+		      struct vl_vhost_ring *ring, int *slot,
+		      void (*tell)(void *dev, unsigned int index, int fd))
 {
 	int fd, err = take_signal_fd(vu, msg, ring, &fd);
 
@@ -309,25 +312,22 @@ int vl_vhost_set_vring_call(struct vl_vhost *vu, struct vl_vhost_msg *msg,
 		return err;
 	set_nonblocking(fd);
 	if (ring->running)
-		vu->ops->vring_call(vu->dev, index_of(vu, ring), fd);
-	close_fd(&ring->call_fd);
-	ring->call_fd = fd;
+		tell(vu->dev, index_of(vu, ring), fd);
+	close_fd(slot);
+	*slot = fd;
 	return 0;
+}
+
+int vl_vhost_set_vring_call(struct vl_vhost *vu, struct vl_vhost_msg *msg,
+			    struct vl_vhost_ring *ring)
+{
+	return replace_fd(vu, msg, ring, &ring->call_fd, vu->ops->vring_call);
 }
 
 int vl_vhost_set_vring_err(struct vl_vhost *vu, struct vl_vhost_msg *msg,
 			   struct vl_vhost_ring *ring)
 {
-	int fd, err = take_signal_fd(vu, msg, ring, &fd);
-
-	if (err)
-		return err;
-	set_nonblocking(fd);
-	if (ring->running)
-		vu->ops->vring_err(vu->dev, index_of(vu, ring), fd);
-	close_fd(&ring->err_fd);
-	ring->err_fd = fd;
-	return 0;
+	return replace_fd(vu, msg, ring, &ring->err_fd, vu->ops->vring_err);
 }
 
 int vl_vhost_set_vring_enable(struct vl_vhost *vu, struct vl_vhost_msg *msg,

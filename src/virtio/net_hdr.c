@@ -12,23 +12,6 @@ uint32_t vl_net_hdr_len(uint64_t features)
 	return VL_NET_HDR_LEGACY;
 }
 
-static const char *const hdr_error_names[] = {
-	[VL_HDR_OK] = "ok",
-	[VL_HDR_BAD_FLAGS] = "checksum offload was not negotiated",
-	[VL_HDR_BAD_CSUM] = "checksum position outside the frame",
-	[VL_HDR_BAD_GSO] = "segmentation type not negotiated or size 0",
-	[VL_HDR_GSO_NO_CSUM] = "segmentation without partial checksum",
-};
-_Static_assert(sizeof(hdr_error_names) / sizeof(hdr_error_names[0]) ==
-		       VL_HDR_ERROR_COUNT,
-	       "every header error has a name");
-
-const char *vl_hdr_error_name(enum vl_hdr_error e)
-{
-	return (unsigned int)e < VL_HDR_ERROR_COUNT ? hdr_error_names[e]
-						    : "unknown";
-}
-
 /* The feature that permits segmentation type @type; 0: none does. */
 static uint64_t gso_feature(uint8_t type)
 {

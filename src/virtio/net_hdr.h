@@ -38,8 +38,6 @@ enum vl_hdr_error {
 	VL_HDR_ERROR_COUNT,
 };
 
-const char *vl_hdr_error_name(enum vl_hdr_error e);
-
 /*
  * Checks and tidies the driver's header @h (a private copy) of a frame of
  * @frame_len bytes that follows it: bits a device must ignore are cleared,

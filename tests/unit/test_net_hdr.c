@@ -93,9 +93,8 @@ static void accepts_and_refuses(void **state)
 			vl_net_hdr_check(&h, c->frame, c->features);
 
 		if (got != c->want)
-			fail_msg("case %zu: %s, expected %s", i,
-				 vl_hdr_error_name(got),
-				 vl_hdr_error_name(c->want));
+			fail_msg("case %zu: error %d, expected %d", i, (int)got,
+				 (int)c->want);
 	}
 }
 
@@ -121,23 +120,12 @@ static void tidies_what_it_accepts(void **state)
 	assert_int_equal(h.csum_start, 34);
 }
 
-static void errors_have_names(void **state)
-{
-	(void)state;
-	for (unsigned int e = 0; e < VL_HDR_ERROR_COUNT; e++) {
-		assert_non_null(vl_hdr_error_name(e));
-		assert_string_not_equal(vl_hdr_error_name(e), "unknown");
-	}
-	assert_string_equal(vl_hdr_error_name(VL_HDR_ERROR_COUNT), "unknown");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(length_follows_the_features),
 		cmocka_unit_test(accepts_and_refuses),
 		cmocka_unit_test(tidies_what_it_accepts),
-		cmocka_unit_test(errors_have_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
