@@ -10,15 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Names that Debian 12's kernel headers lack. */
-#ifndef VIRTIO_NET_HDR_GSO_UDP_L4
-#define VIRTIO_NET_HDR_GSO_UDP_L4 5
-#endif
-#ifndef VIRTIO_NET_F_GUEST_USO4
-#define VIRTIO_NET_F_GUEST_USO4 54
-#define VIRTIO_NET_F_GUEST_USO6 55
-#define VIRTIO_NET_F_HOST_USO   56
-#endif
+#include "base/uapi.h"
 
 #define VL_NET_HDR_LEGACY 10u
 #define VL_NET_HDR_MRG    12u
