@@ -8,10 +8,10 @@
 #ifndef VL_LANE_LANE_SET_H
 #define VL_LANE_LANE_SET_H
 
-#include "lane/codel.h"
 #include "lane/dest.h"
 #include "lane/lane.h"
 #include "lane/pkt.h"
+#include "lane/side.h"
 
 #define VL_LANES_MAX   16u
 /* Packets of one submit that the express lane may refuse. */
@@ -50,26 +50,6 @@ enum vl_lane_state {
 	VL_LANE_IDLE, /* nobody's */
 	VL_LANE_SIDE, /* somebody's, not proven slow */
 	VL_LANE_SLOW,
-};
-
-struct vl_side {
-	struct vl_pkt *head, *tail;
-	struct vl_codel codel;
-	uint64_t used_ns;      /* last packet appended */
-	uint64_t busy_ns;      /* last time that one was refused or waited */
-	uint64_t rate_from_ns; /* measuring since; 0: not backlogged */
-	uint64_t rate_bytes;
-
-	/* Read by others. */
-	uint32_t n_pkts; /* in the FIFO */
-	uint32_t dests;
-	bool slow;      /* proven: it refused a packet */
-	uint64_t bytes; /* in the FIFO */
-	uint64_t rate;  /* drain rate, bytes per second, 0: not known */
-	uint64_t sent_packets, sent_bytes;
-	uint64_t refusals, moves, merges, returns;
-	uint64_t drops_late, drops_limit, drops_pool;
-	uint64_t delay_ns; /* of the packet sent last */
 };
 
 struct vl_lane_set {
@@ -131,12 +111,6 @@ void vl_lane_set_writable(struct vl_lane_set *ls, unsigned int index);
 
 /* Takes @pkt, which waits, out of its FIFO. */
 void vl_lane_set_remove(struct vl_lane_set *ls, struct vl_pkt *pkt);
-
-/* Nanoseconds until it has to be looked at without an event, -1: never. */
-int64_t vl_lane_set_timeout(const struct vl_lane_set *ls);
-
-/* Gives lanes back that were not used for a while. */
-void vl_lane_set_tick(struct vl_lane_set *ls);
 
 enum vl_lane_state vl_lane_set_state(const struct vl_lane_set *ls,
 				     unsigned int index);

@@ -32,6 +32,7 @@
 #include "base/iov.h"
 #include "base/log.h"
 #include "base/util.h"
+#include "lane/steer.h"
 #include "net/tags.h"
 #include "virtio/net_hdr.h"
 
@@ -336,7 +337,7 @@ bool vl_txq_turn(struct vl_txq *txq)
 		return false;
 	txq->seen_ns = vl_now_ns();
 	ls->now_ns = txq->seen_ns;
-	vl_lane_set_tick(ls);
+	vl_steer_back(ls);
 	packets = queue_batch(txq);
 	vl_lane_set_pump(ls);
 	if (ls->in_flight) {

@@ -33,6 +33,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/util.h"
+#include "lane/steer.h"
 #include "net/tags.h"
 
 #define EVENTS_PER_REAP 64u
@@ -136,7 +137,7 @@ static int64_t sleep_limit(const struct vl_worker *w)
 	bool unkicked = (w->tx.vq.running && w->tx.vq.ring.kick_fd < 0) ||
 			(w->rx.vq.running && w->rx.vq.ring.kick_fd < 0);
 
-	return unkicked ? NO_KICK_POLL_NS : vl_lane_set_timeout(&w->tx.lanes);
+	return unkicked ? NO_KICK_POLL_NS : vl_steer_timeout(&w->tx.lanes);
 }
 
 static void answer_start(struct vl_worker *w, int result)

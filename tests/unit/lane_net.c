@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/util.h"
+#include "lane/steer.h"
 
 /* A turn that has not ended after so many rounds never does. */
 #define ROUNDS_MAX 5000u
@@ -321,7 +322,7 @@ void net_advance(struct lane_net *n, uint64_t ns)
 		w->armed = false;
 		vl_lane_set_writable(&n->ls, i);
 	}
-	vl_lane_set_tick(&n->ls);
+	vl_steer_back(&n->ls);
 }
 
 uint64_t net_dropped(const struct lane_net *n, unsigned int dest)

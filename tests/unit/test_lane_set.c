@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "lane/steer.h"
 #include "lane_net.h"
 
 #define MS          1000000ULL
@@ -98,7 +99,7 @@ static void express_takes_all_while_it_can(void **state)
 	net_turn(&net);
 	assert_int_equal(net.way[0].sent, 2000);
 	assert_int_equal(net.rounds, 1);
-	assert_int_equal(vl_lane_set_timeout(&net.ls), -1);
+	assert_int_equal(vl_steer_timeout(&net.ls), -1);
 	finish();
 }
 
@@ -418,7 +419,7 @@ static void idle_lane_is_given_back(void **state)
 	run(&flow, 1, 300);
 	assert_int_equal(net.ls.dests.count, 1);
 	assert_int_equal(vl_lane_set_state(&net.ls, 1), VL_LANE_SLOW);
-	assert_true(vl_lane_set_timeout(&net.ls) > 0);
+	assert_true(vl_steer_timeout(&net.ls) > 0);
 	settle();
 	assert_int_equal(vl_lane_set_state(&net.ls, 1), VL_LANE_IDLE);
 	assert_int_equal(net.ls.side[1].returns, 1);

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lane/side.h"
+
+#include "base/barrier.h"
+#include "base/clock.h"
+#include "base/util.h"
+
+/* A drain rate is measured over so long a time of backlog. */
+#define RATE_WINDOW_NS 50000000ULL
+/* So much drains from a full side lane before it is writable. */
+#define WRITABLE_BYTES 16384u
+
+bool vl_side_is_idle(const struct vl_side *s)
+{
+	return !s->dests && !s->n_pkts;
+}
+
+void vl_side_make_idle(struct vl_side *s)
+{
+	vl_write_once(&s->dests, 0u);
+	vl_write_once(&s->slow, false);
+	vl_write_once(&s->rate, (uint64_t)0);
+	vl_write_once(&s->delay_ns, (uint64_t)0);
+	s->codel = (struct vl_codel){ 0 };
+	s->rate_from_ns = 0;
+}
+
+void vl_side_append(struct vl_side *s, struct vl_dest *dest, struct vl_pkt *pkt,
+		    uint64_t now_ns)
+{
+	pkt->dest = dest;
+	pkt->lane = dest->lane;
+	pkt->since_ns = now_ns;
+	pkt->next = NULL;
+	pkt->parked = false;
+	if (s->tail)
+		s->tail->next = pkt;
+	else
+		s->head = pkt;
+	s->tail = pkt;
+	VL_STAT_INC(s->n_pkts);
+	VL_STAT_ADD(s->bytes, pkt->len);
+	s->used_ns = now_ns;
+	vl_dest_count(dest);
+	dest->parked++;
+}
+
+void vl_side_unlink(struct vl_side *s, struct vl_pkt *prev, struct vl_pkt *pkt)
+{
+	if (prev)
+		prev->next = pkt->next;
+	else
+		s->head = pkt->next;
+	if (s->tail == pkt)
+		s->tail = prev;
+	vl_write_once(&s->n_pkts, s->n_pkts - 1);
+	VL_STAT_ADD(s->bytes, 0 - (uint64_t)pkt->len);
+	pkt->dest->parked--;
+	pkt->dest = NULL;
+	pkt->next = NULL;
+}
+
+void vl_side_take_over(struct vl_side *to, struct vl_side *from, uint8_t lane)
+{
+	for (struct vl_pkt *p = from->head; p; p = p->next)
+		p->lane = lane;
+	if (from->head) {
+		if (to->tail)
+			to->tail->next = from->head;
+		else
+			to->head = from->head;
+		to->tail = from->tail;
+	}
+	VL_STAT_ADD(to->n_pkts, from->n_pkts);
+	VL_STAT_ADD(to->bytes, from->bytes);
+	from->head = NULL;
+	from->tail = NULL;
+	vl_write_once(&from->n_pkts, 0u);
+	vl_write_once(&from->bytes, (uint64_t)0);
+}
+
+void vl_side_measure(struct vl_side *s, uint64_t now_ns)
+{
+	uint64_t took = now_ns - s->rate_from_ns;
+	uint64_t rate;
+
+	if (s->rate_from_ns && took < RATE_WINDOW_NS)
+		return;
+	if (s->rate_from_ns) {
+		rate = s->rate_bytes * VL_NS_PER_SEC / took;
+		vl_write_once(&s->rate, s->rate ? (s->rate + rate) / 2 : rate);
+	}
+	s->rate_from_ns = now_ns;
+	s->rate_bytes = 0;
+}
+
+uint64_t vl_side_drain_rate(const struct vl_side *s, uint64_t now_ns)
+{
+	uint64_t rate = s->rate ? s->rate : UINT64_MAX;
+	uint64_t took = s->rate_from_ns ? now_ns - s->rate_from_ns : 0;
+	uint64_t most = s->rate_bytes + WRITABLE_BYTES;
+
+	return took ? vl_min_u64(rate, most * VL_NS_PER_SEC / took) : rate;
+}
+
+uint64_t vl_side_drains(const struct vl_side *s, uint64_t now_ns, uint64_t ns,
+			uint64_t most)
+{
+	uint64_t rate = vl_side_drain_rate(s, now_ns);
+
+	if (rate > most * (VL_NS_PER_SEC / ns))
+		return most;
+	return rate * (ns / 1000) / 1000000;
+}
+
+/*
+ * Whether no more waits in @s than one sender that feels the back-pressure
+ * keeps under way: TCP has two or three segments of up to 64 KiB in its device,
+ * and goes on when one of them is done. Dropping one would only cost the lane
+ * what it has sent already, forty segments at a time.
+ */
+bool vl_side_is_short(const struct vl_side *s)
+{
+	uint32_t largest = 0;
+
+	if (s->n_pkts <= VL_FIFO_PACKETS_MIN)
+		return true;
+	for (const struct vl_pkt *p = s->head; p; p = p->next)
+		if (p->len > largest)
+			largest = p->len;
+	return s->bytes <= (uint64_t)largest * VL_FIFO_PACKETS_MIN;
+}
