@@ -6,15 +6,23 @@ front-end that floods them.
 
 A destination is a MAC address. What its class holds back stays charged to the
 queue of the tap that took it."""
+import contextlib
+import os
+import select
+import socket
+import struct
 import subprocess
 import time
 
 from frames import ETH_P_TEST, GUEST_MAC
 from rig import Rig
-from vhost_client import HostSide, Memory
-from vltest import check, check_equal, need_program
+from vhost_client import INDIRECT, HostSide, Memory
+from vltest import Netns, Virtlane, check, check_equal, need_program
 
 HEAD = 20  # addresses, type, destination, sequence number
+SO_TIMESTAMPNS = 35  # CLOCK_REALTIME
+PIECES = 4  # descriptors of a chain that is not "direct"
+LAYOUTS = ("direct", "chained", "indirect")
 
 
 def mac(number):
@@ -71,48 +79,84 @@ class Destinations:
 
 
 class Flood:
-    """Frames of one transmitq to destinations, and what came of them."""
+    """Frames to destinations, and what came of them. Destination N is sent to by
+    transmitq N modulo their number. layout: one descriptor for a frame ("direct"),
+    PIECES of the ring ("chained"), or of a table ("indirect")."""
 
-    def __init__(self, rig, destinations):
-        self.queue = rig.driver.tx[0]
+    def __init__(self, rig, destinations, layout="direct"):
+        self.queues = rig.driver.tx
+        self.queue = self.queues[0]
         self.mem = rig.driver.mem
         self.hdr_len = rig.driver.hdr_len
-        self.host = destinations.host
-        self.free = [self.mem.buffer(1600) for _ in range(self.queue.size)]
-        self.busy = {}
+        self.sock = destinations.host.sock
+        self.sock.setblocking(False)
+        self.sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        self.layout = layout
+        self.descs = PIECES if layout == "chained" else 1
+        self.free = [[(self.mem.buffer(1600), self.mem.alloc(16 * PIECES)) for _ in range(queue.size)]
+                     for queue in self.queues]
+        self.busy = {}  # (transmitq, head) -> buffer
         self.sent, self.got, self.next = {}, {}, {}
         self.last, self.stall = {}, {}
+        self.arrived = lambda number, seq, when: None
+        self.pauses = []  # times in which run() did not get to run
+        self.realtime = time.time() - time.monotonic()
 
     def reap(self):
-        for head, length in self.queue.reap():
-            check_equal(length, 0, "used length")
-            self.free.append(self.busy.pop(head))
+        for i, queue in enumerate(self.queues):
+            for head, length in queue.reap():
+                check_equal(length, 0, "used length")
+                self.free[i].append(self.busy.pop((i, head)))
+
+    def unreturned(self, i=0):
+        """Descriptors of transmitq @i that the device has."""
+        self.reap()
+        return self.queues[i].size - len(self.queues[i].free)
+
+    def chain(self, queue, buffer, length):
+        """The descriptors for what is in @buffer; the head."""
+        gpa, table = buffer
+        if self.layout == "direct":
+            return queue.chain([(gpa, length, 0)])
+        cuts = [0, self.hdr_len, self.hdr_len + 30, self.hdr_len + 45, length]
+        pieces = [(gpa + at, end - at, 0) for at, end in zip(cuts, cuts[1:])]
+        if self.layout == "chained":
+            return queue.chain(pieces)
+        for i, (at, size, _) in enumerate(pieces):
+            queue.set_desc(i, at, size, int(i < PIECES - 1), i + 1, table)
+        return queue.chain([(table, 16 * PIECES, INDIRECT)])
 
     def send(self, number, length):
         """One frame, not kicked; whether there was room in the ring."""
-        if not self.free or not self.queue.free:
+        i = number % len(self.queues)
+        queue = self.queues[i]
+        if not self.free[i] or len(queue.free) < self.descs:
             return False
         seq = self.sent.get(number, 0)
-        gpa = self.free.pop()
+        buffer = self.free[i].pop()
         data = bytes(self.hdr_len) + frame(number, seq, length)
-        self.mem.write(gpa, data)
-        head = self.queue.chain([(gpa, len(data), 0)])
-        self.queue.queue(head)
-        self.busy[head] = gpa
+        self.mem.write(buffer[0], data)
+        head = self.chain(queue, buffer, len(data))
+        queue.queue(head)
+        self.busy[i, head] = buffer
         self.sent[number] = seq + 1
         return True
 
     def kick(self):
-        self.queue.publish()
-        self.queue.kick()
+        for queue in self.queues:
+            queue.publish()
+            queue.kick()
 
     def receive(self, timeout=0.0):
         """Takes what arrived, checks order and content; how many frames."""
         count = 0
         while True:
-            data = self.host.get(timeout)
-            if data is None:
-                return count
+            try:
+                data, notes, _, _ = self.sock.recvmsg(2048, 256)
+            except BlockingIOError:
+                if not timeout or not select.select([self.sock], [], [], timeout)[0]:
+                    return count
+                continue
             if data[6:12] != GUEST_MAC or data[:4] != mac(0)[:4]:
                 continue
             count += 1
@@ -121,19 +165,26 @@ class Flood:
             check(data[HEAD:] == bytes([seq & 0xff]) * (len(data) - HEAD), f"destination {number}: content of frame {seq}")
             self.next[number] = seq + 1
             self.got[number] = self.got.get(number, 0) + 1
-            now = time.monotonic()
-            self.stall[number] = max(self.stall.get(number, 0), now - self.last.get(number, now))
-            self.last[number] = now
+            # When the kernel had it, however late this program looks.
+            when = next(sec + nsec / 1e9 for level, kind, body in notes if (level, kind) == (socket.SOL_SOCKET, SO_TIMESTAMPNS)
+                        for sec, nsec in [struct.unpack("qq", body)]) - self.realtime
+            self.stall[number] = max(self.stall.get(number, 0), when - self.last.get(number, when))
+            self.last[number] = when
+            self.arrived(number, seq, when)
 
-    def run(self, seconds, rates, lengths=(1000,)):
+    def run(self, seconds, rates, lengths=(1000,), burst=32):
         """Offers frames per second by destination number for a while; what does
-        not fit into the ring is not offered. @rates may be changed meanwhile by
-        a generator's caller: yields once per round."""
-        start = last = time.monotonic()
+        not fit into the ring is not offered, and no more than @burst of a
+        destination at once. @rates may be changed meanwhile by a generator's
+        caller: yields once per round."""
+        start = last = self.round = time.monotonic()
         owed = dict.fromkeys(rates, 0.0)
         while (now := time.monotonic()) - start < seconds:
+            self.round = now
             for number, rate in rates.items():
-                owed[number] = min(owed[number] + rate * (now - last), 32)
+                owed[number] = min(owed[number] + rate * (now - last), burst)
+            if now - last > 0.01:
+                self.pauses.append((last, now))
             last = now
             self.reap()
             while any(value >= 1 for value in owed.values()):
@@ -158,15 +209,62 @@ class LaneRig(Rig):
     """A rig whose daemon makes tap0 itself, with as many queues as it wants;
     with @tap_first it is there already, with one queue."""
 
-    def __init__(self, engine=None, backend="", tap_first=False, **args):
-        super().__init__(engine, pairs=1, tap=tap_first, backend=backend or ",lanes=8", mem=Memory(64 << 20), **args)
+    def __init__(self, engine=None, backend="", tap_first=False, pairs=1, **args):
+        super().__init__(engine, pairs=pairs, tap=tap_first, backend=backend or ",lanes=8", mem=Memory(64 << 20), **args)
 
     def drops(self):
         """Dropped packets by reason, all that are not 0."""
-        return {k: v for k, v in self.queue("tx").items() if k.startswith("drop_") and v}
+        drops = {}
+        for pair in self.daemon.stat()["queue_pairs"]:
+            for name, value in pair["tx"].items():
+                if name.startswith("drop_") and value:
+                    drops[name] = drops.get(name, 0) + value
+        return drops
 
-    def lane_states(self):
-        return [lane["state"] for lane in self.daemon.stat()["queue_pairs"][0]["lanes"]]
+    def lanes(self, pair=0):
+        """What stat says of each lane."""
+        return self.daemon.stat()["queue_pairs"][pair]["lanes"]
+
+    def lane_states(self, pair=0):
+        return [lane["state"] for lane in self.lanes(pair)]
+
+
+class FdLaneRig(LaneRig):
+    """tap0 was opened by another program, @lanes queues for each pair, in another
+    network namespace than the daemon's."""
+
+    def __init__(self, engine, pairs, lanes, backend=""):
+        super().__init__(engine, pairs=pairs)
+        self.count, self.more = pairs * lanes, backend
+
+    def __enter__(self):
+        with contextlib.ExitStack() as stack:
+            self.ns = stack.enter_context(Netns())
+            other = stack.enter_context(Netns("d"))
+            fds = [self.ns.open_tap(multi_queue=True) for _ in range(self.count)]
+            try:
+                self.ns.configure("tap0", None)
+                self.daemon = stack.enter_context(Virtlane(
+                    backend="tap,fds=" + ":".join(map(str, fds)) + self.more, pairs=self.pairs, engine=self.engine,
+                    netns=other, pass_fds=fds))
+            finally:
+                for fd in fds:
+                    os.close(fd)
+            self.path = self.daemon.socket
+            self.host = stack.enter_context(HostSide(self.ns, "tap0"))
+            stack.callback(self.disconnect)
+            self.connect()
+            self.stack = stack.pop_all()
+        return self
+
+
+def not_run(pid):
+    """Seconds that the threads of a process were ready to run and did not, up to now."""
+    total = 0
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/schedstat", encoding="ascii") as f:
+            total += int(f.read().split()[1])
+    return total / 1e9
 
 
 def check_accounted(rig, flood, timeout=5):
