@@ -13,6 +13,10 @@
  * in size and number. And what the rules do not cover has to be refused, since
  * the kernel copies it to each segment or does something of its own: urgent
  * data, IPv4 options, extension headers, tunnels.
+ *
+ * One byte pair can differ, in a form that receivers cannot tell apart: a TCP
+ * checksum of 0 is sent as 0xffff when a part has one segment
+ * (tests/kernel/gso_cut.c).
  */
 #include "lane/gso.h"
 

@@ -3,7 +3,8 @@
  * Cutting a frame that waits for segmentation (virtio 1.2, section 5.1.6.2,
  * gso_type) into smaller ones, its parts: headers are written anew, the
  * payload stays where it is. The segments that the parts become are, byte for
- * byte, those that the kernel makes of the whole frame.
+ * byte, those that the kernel makes of the whole frame (see gso.c for the one
+ * exception).
  *
  * Pure functions, for any thread: no state, no allocation, no I/O. Frames and
  * virtio headers come from a guest and are hostile; the caller has copied what

@@ -29,6 +29,7 @@ struct frame_case {
 	bool ipv6, udp;
 	unsigned int tags;
 	uint8_t flags; /* TCP, besides ACK */
+	bool no_ecn;   /* CWR that gso_type does not tell of */
 	uint16_t gso_size;
 	uint32_t payload;
 };
@@ -53,12 +54,19 @@ static const struct frame_case cases[] = {
 	  .gso_size = 1428, .payload = PAYLOAD },
 	{ "TCP over IPv4 with CWR", .flags = ECE_CWR, .gso_size = 1448,
 	  .payload = PAYLOAD },
+	{ "the same without GSO_ECN", .flags = ECE_CWR, .no_ecn = true,
+	  .gso_size = 1448, .payload = PAYLOAD },
 	{ "TCP over IPv6 with all of these", .ipv6 = true, .tags = 1,
 	  .flags = FIN_PSH | ECE_CWR, .gso_size = 1428, .payload = PAYLOAD },
 	{ "small segments", .flags = FIN_PSH, .gso_size = 200,
 	  .payload = 20000 },
 	{ "whole segments only", .flags = FIN_PSH, .gso_size = 1000,
 	  .payload = 42000 },
+};
+
+/* Where frames go in, and where they come out. */
+struct rig {
+	int tap, packet;
 };
 
 /* Segments as they came: each its length, its outer VLAN tag, its bytes. */
@@ -127,7 +135,7 @@ static uint32_t build(const struct frame_case *c, struct virtio_net_hdr *hdr)
 		.csum_start = (uint16_t)l4,
 		.csum_offset = c->udp ? 6 : 16,
 	};
-	if (c->flags & ECE_CWR)
+	if (c->flags & ECE_CWR && !c->no_ecn)
 		hdr->gso_type |= VIRTIO_NET_HDR_GSO_ECN;
 	put16(tp + hdr->csum_offset,
 	      pseudo_sum(ip + (c->ipv6 ? 8 : 12), c->ipv6 ? 32 : 8,
@@ -200,36 +208,75 @@ static void capture(int packet, struct capture *c, unsigned int want)
 		;
 }
 
-/* Cut into parts of @n segments, is @c the same on the other side? */
-static bool same_in_parts(int tap, int packet, const struct frame_case *c,
-			  uint32_t n)
+/* Sends the frame of @c, whole and in parts of @n segments, and captures both.
+ * Returns whether every segment came. */
+static bool send_both(const struct rig *r, const struct frame_case *c,
+		      const struct virtio_net_hdr *hdr, uint32_t len,
+		      uint32_t n)
 {
 	unsigned int want = (c->payload + c->gso_size - 1) / c->gso_size;
-	struct virtio_net_hdr hdr, out_hdr;
+	struct virtio_net_hdr out_hdr;
 	uint8_t out[VL_GSO_HEAD_MAX];
-	uint32_t len = build(c, &hdr), step;
+	uint32_t step;
 	struct vl_gso g;
 
-	if (vl_gso_parse(&hdr, frame, VL_GSO_HEAD_MAX, len, &g))
+	if (vl_gso_parse(hdr, frame, VL_GSO_HEAD_MAX, len, &g))
 		return false;
-	send_frame(tap, &hdr, frame, g.head_len, frame + g.head_len, g.payload);
-	capture(packet, &whole, want);
+	send_frame(r->tap, hdr, frame, g.head_len, frame + g.head_len,
+		   g.payload);
+	capture(r->packet, &whole, want);
 	step = vl_gso_part(&g, n * c->gso_size);
 	for (uint32_t at = 0; at < g.payload; at += step) {
 		uint32_t left = g.payload - at;
 		uint32_t size = left < step ? left : step;
 
-		vl_gso_head(&g, &hdr, frame, at, size, &out_hdr, out);
-		send_frame(tap, &out_hdr, out, g.head_len,
+		vl_gso_head(&g, hdr, frame, at, size, &out_hdr, out);
+		send_frame(r->tap, &out_hdr, out, g.head_len,
 			   frame + g.head_len + at, size);
 	}
-	capture(packet, &parts, want);
-	if (whole.n == want && parts.n == want && whole.len == parts.len &&
+	capture(r->packet, &parts, want);
+	return whole.n == want && parts.n == want && !ready(r->packet, 1, 0);
+}
+
+/* Cut into parts of @n segments, is @c the same on the other side? */
+static bool same_in_parts(const struct rig *r, const struct frame_case *c,
+			  uint32_t n)
+{
+	struct virtio_net_hdr hdr;
+	uint32_t len = build(c, &hdr);
+
+	if (send_both(r, c, &hdr, len, n) && whole.len == parts.len &&
 	    !memcmp(whole.bytes, parts.bytes, whole.len))
 		return true;
-	printf("%s, parts of %u: %u and %u segments of %u, %u and %u bytes\n",
-	       c->text, n, whole.n, parts.n, want, whole.len, parts.len);
+	printf("%s, parts of %u: %u and %u segments, %u and %u bytes\n",
+	       c->text, n, whole.n, parts.n, whole.len, parts.len);
 	return false;
+}
+
+/* The one difference: TCP data whose checksum is 0 (or 0xffff, which is the
+ * same to a receiver). */
+static void checksum_of_zero(const struct rig *r)
+{
+	const struct frame_case *c = &cases[0];
+	/* Of the first segment: behind its length and tag. */
+	const uint8_t *a = whole.bytes + 6 + 34 + 16;
+	const uint8_t *b = parts.bytes + 6 + 34 + 16;
+	uint8_t *word = frame + 34 + 32 + 100;
+	struct virtio_net_hdr hdr;
+	uint32_t len = build(c, &hdr);
+
+	memset(word, 0, 2);
+	if (!send_both(r, c, &hdr, len, 1))
+		broken("segments");
+	memcpy(word, a, 2);
+	if (!send_both(r, c, &hdr, len, 2))
+		broken("segments");
+	fact(!memcmp(a, "\0\0", 2) && !memcmp(b, "\0\0", 2),
+	     "a TCP checksum of 0 is left so in a frame that is segmented");
+	if (!send_both(r, c, &hdr, len, 1))
+		broken("segments");
+	fact(!memcmp(a, "\0\0", 2) && !memcmp(b, "\xff\xff", 2),
+	     "and is 0xffff in a frame of one segment");
 }
 
 /* tap0 and a port that can nothing but take finished frames; what leaves it
@@ -260,7 +307,7 @@ static int open_capture(void)
 }
 
 /* The bridge forwards after a moment; what it sends itself is thrown away. */
-static void wait_for_bridge(int tap, int packet)
+static void wait_for_bridge(const struct rig *r)
 {
 	struct virtio_net_hdr hdr = { 0 };
 	static const uint8_t hello[60] = { 2, 2, 2, 2, 2, 2, 4,
@@ -268,33 +315,34 @@ static void wait_for_bridge(int tap, int packet)
 	unsigned int i = 0;
 
 	do {
-		send_frame(tap, &hdr, hello, sizeof(hello), NULL, 0);
-		capture(packet, &whole, 1);
+		send_frame(r->tap, &hdr, hello, sizeof(hello), NULL, 0);
+		capture(r->packet, &whole, 1);
 	} while (!whole.n && ++i < 50);
-	while (receive(packet, &whole))
+	while (receive(r->packet, &whole))
 		;
 }
 
 int main(void)
 {
 	static const uint32_t sizes[] = { 1, 2, 3, 7 };
-	int tap, packet;
+	struct rig r;
 
 	own_network();
-	tap = open_tap("tap0", false);
+	r.tap = open_tap("tap0", false);
 	make_network();
-	packet = open_capture();
-	wait_for_bridge(tap, packet);
+	r.packet = open_capture();
+	wait_for_bridge(&r);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char text[120];
 		bool same = true;
 
 		for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++)
-			same &= same_in_parts(tap, packet, &cases[i], sizes[k]);
+			same &= same_in_parts(&r, &cases[i], sizes[k]);
 		snprintf(text, sizeof(text),
 			 "%s: a frame in parts gives the same segments",
 			 cases[i].text);
 		fact(same, text);
 	}
+	checksum_of_zero(&r);
 	return facts_status();
 }

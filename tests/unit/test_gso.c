@@ -655,6 +655,22 @@ static void refused_lengths(void **state)
 		build(&frame, &s);
 		assert_int_equal(parse(&frame, &g), -EINVAL);
 	}
+	/* Cut off within or behind a tag. */
+	for (uint32_t tags = 1; tags <= 2; tags++) {
+		struct spec s = tcp4;
+
+		s.tags = tags;
+		build(&frame, &s);
+		for (uint32_t n = 0; n < frame.head_len; n++)
+			assert_int_equal(parse_head(&frame.hdr, frame.bytes, n,
+						    frame.len, &g),
+					 -EINVAL);
+	}
+	/* More bytes than the frame has, whose headers say so too. */
+	build(&frame, &tcp4);
+	put16(frame.bytes + 16, 10);
+	assert_int_equal(parse_head(&frame.hdr, frame.bytes, 54, 24, &g),
+			 -EINVAL);
 	/* TCP options that the copied bytes do not hold. */
 	build(&frame, &(struct spec){ .options = 40,
 				      .flags = ACK,
