@@ -224,6 +224,25 @@ static void drop_late(struct vl_lane_set *ls, struct vl_side *s)
 	}
 }
 
+/* Cuts waiting packet @p of a lane, which follows @prev, to parts that drain in
+ * @bytes each if it is larger. Returns what is in its place. */
+static struct vl_pkt *cut(struct vl_lane_set *ls, struct vl_side *s,
+			  struct vl_pkt *prev, struct vl_pkt *p)
+{
+	struct vl_pkt *parts = NULL;
+	uint32_t bytes;
+
+	if (vl_likely(!p->can_cut) || !s->slow || p->sending)
+		return p;
+	bytes = vl_side_cut_bytes(s, ls->now_ns);
+	if (p->len > bytes)
+		parts = ls->ops->cut(ls->owner, p, bytes);
+	if (!parts)
+		return p;
+	vl_side_replace(s, prev, p, parts);
+	return parts;
+}
+
 void vl_lane_set_pump(struct vl_lane_set *ls)
 {
 	if (vl_likely(!ls->dests.count) || ls->paused)
@@ -231,15 +250,18 @@ void vl_lane_set_pump(struct vl_lane_set *ls)
 	for (unsigned int i = 1; i < ls->n; i++) {
 		struct vl_side *s = &ls->side[i];
 		uint32_t burst = PUMP_BURST;
-		struct vl_pkt *p;
+		struct vl_pkt *prev = NULL, *p;
 
 		if (!s->head || ls->lane[i].full)
 			continue;
 		drop_late(ls, s);
 		for (p = s->head; p && burst && vl_io_room(ls->lane[i].io);
-		     p = p->next, burst--)
+		     p = p->next, burst--) {
+			p = cut(ls, s, prev, p);
 			if (!p->sending)
 				start_send(ls, p, (uint8_t)i);
+			prev = p;
+		}
 	}
 }
 
@@ -319,25 +341,27 @@ static void park(struct vl_lane_set *ls, unsigned int i)
 {
 	struct vl_side *s = &ls->side[i];
 	struct vl_pkt *prev = NULL, *p = s->head;
-	uint64_t bytes = 0, limit = vl_side_drains(s, ls->now_ns, VL_FIFO_NS,
-						   VL_FIFO_BYTES_MAX);
+	uint64_t bytes = 0, limit = vl_side_limit(s, ls->now_ns);
 	uint32_t n = 0;
 
 	while (p) {
-		struct vl_pkt *next = p->next;
+		struct vl_pkt *next;
+		bool over;
+
+		p = cut(ls, s, prev, p);
+		next = p->next;
 		/* A small packet fits where a large one does not: so a ping
 		 * gets through beside a flood. The first ones may be of any
 		 * size: something has to be there when the lane has drained. */
-		bool over = n >= VL_FIFO_PACKETS_MIN &&
-			    bytes + p->len >
-				    (p->parked ? VL_FIFO_BYTES_MAX : limit);
-
+		over = n >= VL_FIFO_PACKETS_MIN &&
+		       bytes + p->len > (p->parked ? VL_FIFO_BYTES_MAX : limit);
 		over |= n >= VL_FIFO_PACKETS_MAX;
 		if (!p->parked && !over)
 			p->parked = ls->ops->park(ls->owner, p);
 		if (p->parked && !over) {
 			prev = p;
-			bytes += n++ < VL_FIFO_PACKETS_MIN ? 0 : p->len;
+			bytes += p->len;
+			n++;
 		} else {
 			vl_side_unlink(s, prev, p);
 			if (over)
@@ -399,6 +423,7 @@ void vl_lane_set_writable(struct vl_lane_set *ls, unsigned int index)
 	if (index >= ls->n)
 		return;
 	ls->lane[index].full = false;
+	ls->side[index].drained = true;
 	ls->side[index].busy_ns = ls->now_ns;
 }
 

@@ -42,6 +42,13 @@ struct vl_lane_set_ops {
 	void (*done)(void *owner, struct vl_pkt *pkt, enum vl_pkt_end end);
 	/* It has to wait: keep what it needs. false: no room, it is dropped. */
 	bool (*park)(void *owner, struct vl_pkt *pkt);
+	/*
+	 * Cuts @pkt, which can_cut, into parts of about @bytes. Returns the
+	 * parts in order, linked by next; the owner has @pkt until all of them
+	 * are done, and @pkt itself is not heard of again. NULL when it has to
+	 * stay whole, for now or (can_cut is false then) for good.
+	 */
+	struct vl_pkt *(*cut)(void *owner, struct vl_pkt *pkt, uint32_t bytes);
 };
 
 /* What stat shows of a lane. */

@@ -23,6 +23,7 @@ void vl_side_make_idle(struct vl_side *s)
 	vl_write_once(&s->delay_ns, (uint64_t)0);
 	s->codel = (struct vl_codel){ 0 };
 	s->rate_from_ns = 0;
+	s->measuring = false;
 }
 
 void vl_side_append(struct vl_side *s, struct vl_dest *dest, struct vl_pkt *pkt,
@@ -60,6 +61,32 @@ void vl_side_unlink(struct vl_side *s, struct vl_pkt *prev, struct vl_pkt *pkt)
 	pkt->next = NULL;
 }
 
+void vl_side_replace(struct vl_side *s, struct vl_pkt *prev, struct vl_pkt *pkt,
+		     struct vl_pkt *parts)
+{
+	struct vl_dest *dest = pkt->dest;
+	struct vl_pkt *behind = pkt->next, *last = prev;
+
+	vl_side_unlink(s, prev, pkt);
+	if (prev)
+		prev->next = parts;
+	else
+		s->head = parts;
+	for (struct vl_pkt *p = parts; p; p = p->next) {
+		p->dest = dest;
+		p->lane = pkt->lane;
+		p->since_ns = pkt->since_ns;
+		p->parked = pkt->parked;
+		VL_STAT_INC(s->n_pkts);
+		VL_STAT_ADD(s->bytes, p->len);
+		dest->parked++;
+		last = p;
+	}
+	last->next = behind;
+	if (!behind)
+		s->tail = last;
+}
+
 void vl_side_take_over(struct vl_side *to, struct vl_side *from, uint8_t lane)
 {
 	for (struct vl_pkt *p = from->head; p; p = p->next)
@@ -84,12 +111,14 @@ void vl_side_measure(struct vl_side *s, uint64_t now_ns)
 	uint64_t took = now_ns - s->rate_from_ns;
 	uint64_t rate;
 
-	if (s->rate_from_ns && took < RATE_WINDOW_NS)
+	if (s->rate_from_ns && (!s->drained || took < RATE_WINDOW_NS))
 		return;
-	if (s->rate_from_ns) {
+	if (s->rate_from_ns && s->measuring) {
 		rate = s->rate_bytes * VL_NS_PER_SEC / took;
 		vl_write_once(&s->rate, s->rate ? (s->rate + rate) / 2 : rate);
 	}
+	s->measuring = s->rate_from_ns;
+	s->drained = false;
 	s->rate_from_ns = now_ns;
 	s->rate_bytes = 0;
 }
@@ -103,22 +132,25 @@ uint64_t vl_side_drain_rate(const struct vl_side *s, uint64_t now_ns)
 	return took ? vl_min_u64(rate, most * VL_NS_PER_SEC / took) : rate;
 }
 
-uint64_t vl_side_drains(const struct vl_side *s, uint64_t now_ns, uint64_t ns,
-			uint64_t most)
+/* Bytes that drain in @ns at @rate, but not more than VL_FIFO_BYTES_MAX. */
+static uint64_t drains(uint64_t rate, uint64_t ns)
 {
-	uint64_t rate = vl_side_drain_rate(s, now_ns);
-
-	if (rate > most * (VL_NS_PER_SEC / ns))
-		return most;
+	if (rate > VL_FIFO_BYTES_MAX * (VL_NS_PER_SEC / ns))
+		return VL_FIFO_BYTES_MAX;
 	return rate * (ns / 1000) / 1000000;
 }
 
-/*
- * Whether no more waits in @s than one sender that feels the back-pressure
- * keeps under way: TCP has two or three segments of up to 64 KiB in its device,
- * and goes on when one of them is done. Dropping one would only cost the lane
- * what it has sent already, forty segments at a time.
- */
+uint64_t vl_side_limit(const struct vl_side *s, uint64_t now_ns)
+{
+	return s->measuring ? drains(vl_side_drain_rate(s, now_ns), VL_FIFO_NS)
+			    : VL_FIFO_BYTES_MAX;
+}
+
+uint32_t vl_side_cut_bytes(const struct vl_side *s, uint64_t now_ns)
+{
+	return (uint32_t)drains(vl_side_drain_rate(s, now_ns), VL_CUT_NS);
+}
+
 bool vl_side_is_short(const struct vl_side *s)
 {
 	uint32_t largest = 0;

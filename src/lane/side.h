@@ -17,6 +17,9 @@
 #define VL_FIFO_BYTES_MAX   (256ULL * 1024)
 #define VL_FIFO_PACKETS_MIN 4u
 #define VL_FIFO_PACKETS_MAX 128u
+/* A packet that keeps a slow lane busy for longer is cut to parts that do not:
+ * those behind it see so much of delay, and a drop costs so much. */
+#define VL_CUT_NS           4000000ULL
 
 struct vl_side {
 	struct vl_pkt *head, *tail;
@@ -25,6 +28,9 @@ struct vl_side {
 	uint64_t busy_ns;      /* last time that one was refused or waited */
 	uint64_t rate_from_ns; /* measuring since; 0: not backlogged */
 	uint64_t rate_bytes;
+	/* Since then it was writable once; and before, so nothing that was sent
+	 * on another lane is in the way any more. */
+	bool drained, measuring;
 
 	/* Read by others. */
 	uint32_t n_pkts; /* in the FIFO */
@@ -51,6 +57,10 @@ void vl_side_append(struct vl_side *s, struct vl_dest *dest, struct vl_pkt *pkt,
 /* Takes @pkt, which follows @prev (NULL: is the head), out of the FIFO. */
 void vl_side_unlink(struct vl_side *s, struct vl_pkt *prev, struct vl_pkt *pkt);
 
+/* Puts the list @parts, which @pkt was cut into, in its place behind @prev. */
+void vl_side_replace(struct vl_side *s, struct vl_pkt *prev, struct vl_pkt *pkt,
+		     struct vl_pkt *parts);
+
 /* Puts what waits in @from behind what waits in @to, lane @lane. The packets'
  * destinations and the lanes' counts of them are left to the caller. */
 void vl_side_take_over(struct vl_side *to, struct vl_side *from, uint8_t lane);
@@ -63,9 +73,11 @@ void vl_side_measure(struct vl_side *s, uint64_t now_ns);
  * it has been full for longer than that explains. UINT64_MAX: not known. */
 uint64_t vl_side_drain_rate(const struct vl_side *s, uint64_t now_ns);
 
-/* Bytes that drain in @ns, but not more than @most. */
-uint64_t vl_side_drains(const struct vl_side *s, uint64_t now_ns, uint64_t ns,
-			uint64_t most);
+/* Bytes that may wait in the FIFO. */
+uint64_t vl_side_limit(const struct vl_side *s, uint64_t now_ns);
+
+/* A packet of more bytes keeps the lane, proven slow, busy for too long. */
+uint32_t vl_side_cut_bytes(const struct vl_side *s, uint64_t now_ns);
 
 /*
  * Whether no more waits than one sender that feels the back-pressure keeps

@@ -32,6 +32,7 @@
 #include "base/iov.h"
 #include "base/log.h"
 #include "base/util.h"
+#include "lane/gso.h"
 #include "lane/steer.h"
 #include "net/tags.h"
 #include "virtio/net_hdr.h"
@@ -50,6 +51,9 @@
 /* Small buffers that such a packet fills besides its slot's own. */
 #define EXTRA_MAX ((FRAME_MAX + SLOT_BUFFER - 1) / SLOT_BUFFER)
 
+/* A frame is cut into about so many parts at most. */
+#define PARTS_MAX 32u
+
 /* Pieces sent by reference; Linux drivers make at most 19. */
 #define SLOT_IOV 34u
 _Static_assert(SLOT_IOV >= EXTRA_MAX, "a copied packet fits the list");
@@ -61,8 +65,10 @@ struct vl_tx_slot {
 	uint16_t n_extra;
 	uint16_t head;
 	uint16_t descs;
-	bool held;    /* the driver has not got its chain back */
-	bool by_ref;  /* the frame is in guest memory */
+	uint16_t parts;           /* it was cut into, and not done */
+	struct vl_tx_slot *whole; /* what this is a part of */
+	bool held;                /* the driver has not got its chain back */
+	bool by_ref;  /* the frame is not in our buffers, but where it was */
 	bool counted; /* in txq->held_descs */
 	bool pooled;  /* in txq->pool_used */
 	bool gso;
@@ -71,10 +77,12 @@ struct vl_tx_slot {
 
 static void pkt_done(void *owner, struct vl_pkt *pkt, enum vl_pkt_end end);
 static bool pkt_park(void *owner, struct vl_pkt *pkt);
+static struct vl_pkt *pkt_cut(void *owner, struct vl_pkt *pkt, uint32_t bytes);
 
 static const struct vl_lane_set_ops lane_ops = {
 	.done = pkt_done,
 	.park = pkt_park,
+	.cut = pkt_cut,
 };
 
 int vl_txq_init(struct vl_txq *txq, struct vl_io *io)
@@ -118,6 +126,14 @@ static struct vl_tx_slot *slot_of(struct vl_pkt *pkt)
 {
 	return vl_container_of(pkt, struct vl_tx_slot, pkt);
 }
+
+/* A frame that is being cut. */
+struct tx_cut {
+	struct vl_gso gso;
+	struct virtio_net_hdr hdr;
+	uint32_t hdr_len;
+	uint8_t head[VL_GSO_HEAD_MAX];
+};
 
 /* Where the driver's chain is, as vl_vq_pop() found it. */
 struct tx_chain {
@@ -199,6 +215,7 @@ static bool copy_frame(struct vl_txq *txq, struct vl_tx_slot *slot,
 		slot->extra[i] = index;
 	}
 	slot->n_extra = (uint16_t)need;
+	slot->iov[0].iov_len = offset;
 	for (uint32_t i = 0, done = 0; i < need; i++) {
 		slot->iov[i + 1].iov_base = slot_buffer(txq, slot->extra[i]);
 		slot->iov[i + 1].iov_len = vl_min_u32(SLOT_BUFFER, len - done);
@@ -261,11 +278,14 @@ static void fill_slot(struct vl_txq *txq, struct vl_tx_slot *slot,
 	slot->held = true;
 	slot->counted = false;
 	slot->pooled = false;
+	slot->parts = 0;
+	slot->whole = NULL;
 	slot->gso = hdr->gso_type != VIRTIO_NET_HDR_GSO_NONE;
 	slot->csum = hdr->flags & VIRTIO_NET_HDR_F_NEEDS_CSUM;
 	slot->pkt.iov = slot->iov;
 	slot->pkt.len = (uint32_t)c->len_readable - txq->hdr_len;
 	slot->pkt.tag = VL_TAG(VL_TAG_TX_SLOT, slot - txq->slots);
+	slot->pkt.can_cut = slot->gso;
 }
 
 /* Takes one packet from the ring to the lanes. Returns the bytes queued, 0 for
@@ -412,6 +432,22 @@ static void free_slot(struct vl_txq *txq, struct vl_tx_slot *slot)
 	txq->free_slot[txq->n_free++] = (uint16_t)(slot - txq->slots);
 }
 
+/* @slot needs nothing of the driver's any more. */
+static void let_go(struct vl_txq *txq, struct vl_tx_slot *slot)
+{
+	struct vl_tx_slot *whole = slot->whole;
+
+	if (vl_likely(!whole)) {
+		hand_back(txq, slot);
+		return;
+	}
+	slot->whole = NULL;
+	if (--whole->parts)
+		return;
+	hand_back(txq, whole);
+	free_slot(txq, whole);
+}
+
 static void pkt_done(void *owner, struct vl_pkt *pkt, enum vl_pkt_end end)
 {
 	struct vl_txq *txq = owner;
@@ -421,7 +457,7 @@ static void pkt_done(void *owner, struct vl_pkt *pkt, enum vl_pkt_end end)
 		count_sent(txq, slot);
 	else
 		VL_STAT_INC(*drop_counter(&txq->counters, end));
-	hand_back(txq, slot);
+	let_go(txq, slot);
 	free_slot(txq, slot);
 }
 
@@ -436,8 +472,22 @@ static bool take_out(struct vl_txq *txq, struct vl_tx_slot *slot, uint32_t keep)
 		return false;
 	if (slot->pooled && was_by_ref)
 		vl_write_once(&txq->pool_used, txq->pool_used + slot->n_extra);
-	hand_back(txq, slot);
+	let_go(txq, slot);
 	return true;
+}
+
+static void count_in_pool(struct vl_txq *txq, struct vl_tx_slot *slot)
+{
+	if (slot->pooled)
+		return;
+	slot->pooled = true;
+	vl_write_once(&txq->pool_used, txq->pool_used + 1 + slot->n_extra);
+}
+
+/* The slot that has the chain which @slot's frame is in. */
+static struct vl_tx_slot *chain_of(struct vl_tx_slot *slot)
+{
+	return slot->whole ? slot->whole : slot;
 }
 
 /*
@@ -449,19 +499,100 @@ static bool pkt_park(void *owner, struct vl_pkt *pkt)
 {
 	struct vl_txq *txq = owner;
 	struct vl_tx_slot *slot = slot_of(pkt);
+	struct vl_tx_slot *chain = chain_of(slot);
 
 	if (txq->n_free < VL_TX_RESERVE)
 		return false;
-	if (slot->held && txq->vq.running &&
-	    txq->held_descs + slot->descs <= txq->vq.ring.num / 2) {
-		vl_write_once(&txq->held_descs, txq->held_descs + slot->descs);
-		slot->counted = true;
+	if (!chain->held || chain->counted) {
+		/* Nothing to decide: it is ours, or a part before it did. */
+	} else if (txq->vq.running &&
+		   txq->held_descs + chain->descs <= txq->vq.ring.num / 2) {
+		vl_write_once(&txq->held_descs, txq->held_descs + chain->descs);
+		chain->counted = true;
 	} else if (!take_out(txq, slot, VL_TX_RESERVE)) {
 		return false;
 	}
-	slot->pooled = true;
-	vl_write_once(&txq->pool_used, txq->pool_used + 1 + slot->n_extra);
+	count_in_pool(txq, slot);
+	if (slot->whole)
+		count_in_pool(txq, slot->whole);
 	return true;
+}
+
+/* A part of @slot with @len bytes of payload behind @offset of it. */
+static struct vl_pkt *make_part(struct vl_txq *txq, struct vl_tx_slot *slot,
+				const struct tx_cut *c, uint32_t offset,
+				uint32_t len)
+{
+	uint16_t index = txq->free_slot[--txq->n_free];
+	struct vl_tx_slot *part = &txq->slots[index];
+	char *buf = slot_buffer(txq, index);
+	char *at = hdr_at(buf, c->hdr_len);
+	struct virtio_net_hdr hdr;
+	int n;
+
+	vl_gso_head(&c->gso, &c->hdr, c->head, offset, len, &hdr,
+		    (uint8_t *)buf + VL_NET_HDR_MRG);
+	memcpy(at, &hdr, sizeof(hdr));
+	memset(at + sizeof(hdr), 0, c->hdr_len - sizeof(hdr));
+	n = vl_iov_slice(slot->iov, slot->pkt.n_iov,
+			 c->hdr_len + c->gso.head_len + offset, len,
+			 part->iov + 1, SLOT_IOV);
+	part->iov[0].iov_base = at;
+	part->iov[0].iov_len = c->hdr_len + c->gso.head_len;
+	part->n_extra = 0;
+	part->parts = 0;
+	part->whole = slot;
+	part->held = false;
+	part->by_ref = true;
+	part->counted = false;
+	part->pooled = false;
+	part->gso = hdr.gso_type != VIRTIO_NET_HDR_GSO_NONE;
+	part->csum = slot->csum;
+	part->pkt = (struct vl_pkt){
+		.iov = part->iov,
+		.n_iov = n < 0 ? 1 : (uint32_t)n + 1,
+		.len = c->gso.head_len + len,
+		.seq = slot->pkt.seq,
+		.tag = VL_TAG(VL_TAG_TX_SLOT, index),
+	};
+	if (slot->pooled)
+		count_in_pool(txq, part);
+	slot->parts++;
+	return &part->pkt;
+}
+
+/* See vl_lane_set_ops. The chain stays with @pkt's slot; its parts have slots
+ * with headers of their own, and the payload where it is. */
+static struct vl_pkt *pkt_cut(void *owner, struct vl_pkt *pkt, uint32_t bytes)
+{
+	struct vl_txq *txq = owner;
+	struct vl_tx_slot *slot = slot_of(pkt);
+	char *buf = slot_buffer(txq, (uint32_t)(slot - txq->slots));
+	char *at = slot->iov[0].iov_base;
+	struct vl_pkt *first = NULL, **link = &first;
+	struct tx_cut c;
+	uint32_t part;
+	size_t n;
+
+	c.hdr_len = (uint32_t)(buf + VL_NET_HDR_MRG - at);
+	memcpy(&c.hdr, at, sizeof(c.hdr));
+	n = vl_iov_read(slot->iov, pkt->n_iov, c.hdr_len, c.head,
+			vl_min_u32(pkt->len, sizeof(c.head)));
+	if (vl_gso_parse(&c.hdr, c.head, n, pkt->len, &c.gso)) {
+		pkt->can_cut = false;
+		return NULL;
+	}
+	part = vl_gso_part(&c.gso, vl_max_u32(bytes, pkt->len / PARTS_MAX));
+	if (part >= c.gso.payload ||
+	    txq->n_free < c.gso.payload / part + 1 + VL_TX_RESERVE)
+		return NULL;
+	for (uint32_t done = 0; done < c.gso.payload; done += part) {
+		*link = make_part(txq, slot, &c, done,
+				  vl_min_u32(part, c.gso.payload - done));
+		link = &(*link)->next;
+	}
+	VL_STAT_INC(txq->counters.gso_cut);
+	return first;
 }
 
 void vl_txq_complete(struct vl_txq *txq, uint32_t index, int res)
@@ -573,7 +704,9 @@ uint16_t vl_txq_stop(struct vl_txq *txq)
 	for (uint32_t i = 0; txq->vq.running && i < VL_TX_SLOTS; i++) {
 		struct vl_tx_slot *slot = &txq->slots[i];
 
-		if (!slot->held || take_out(txq, slot, VL_TX_RESERVE))
+		/* The whole of parts goes with the last of them. */
+		if (slot->parts || !chain_of(slot)->held ||
+		    take_out(txq, slot, VL_TX_RESERVE))
 			continue;
 		vl_lane_set_remove(&txq->lanes, &slot->pkt);
 		pkt_done(txq, &slot->pkt, VL_PKT_POOL);

@@ -31,6 +31,9 @@ const struct vl_counter vl_tx_counter_table[] = {
 	TX(copied, "packets",
 	   "packets joined in one small buffer first, since that is cheaper "
 	   "than a list"),
+	TX(gso_cut, "packets",
+	   "packets cut into parts for a slow lane; each part counts as a "
+	   "packet above and below"),
 	TX(batches, "events", "submissions of a batch of packets"),
 	TX(kicks, "events", "available buffer notifications from the driver"),
 	TX(blocked, "events",

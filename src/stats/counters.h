@@ -20,6 +20,7 @@ struct vl_tx_counters {
 	uint64_t gso_packets;
 	uint64_t csum_packets;
 	uint64_t copied;
+	uint64_t gso_cut;
 	uint64_t batches;
 	uint64_t kicks;
 	uint64_t blocked;

@@ -175,7 +175,15 @@ static bool on_park(void *owner, struct vl_pkt *pkt)
 	return true;
 }
 
-static const struct vl_lane_set_ops lane_ops = { on_done, on_park };
+static struct vl_pkt *on_cut(void *owner, struct vl_pkt *pkt, uint32_t bytes)
+{
+	(void)owner;
+	(void)bytes;
+	pkt->can_cut = false;
+	return NULL;
+}
+
+static const struct vl_lane_set_ops lane_ops = { on_done, on_park, on_cut };
 
 void net_init(struct lane_net *n, enum vl_tx_full mode, unsigned int ways,
 	      uint64_t express, uint64_t side)
