@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes the seeds of the targets ring, net_hdr and device into corpus/TARGET/.
+"""Writes the seeds of the targets ring, net_hdr, gso and device into corpus/TARGET/.
 
 Run after a change of an input format. Seeds have speaking names; what a fuzzer
 has found is added by hand, under the hash that it gives."""
@@ -111,8 +111,35 @@ def device_seeds():
         yield f"control_{mode}", head(mode, every) + command + run + send + run
 
 
+def gso_seeds():
+    """virtio header, frame length, headers; no payload is needed"""
+    def frame(gso, payload, tags=b"", ipv6=False, udp=False, options=b"", flags=0x18, size=1400):
+        proto = 17 if udp else 6
+        transport = bytes(4) + struct.pack(">HH", payload + 8, 0) if udp else \
+            bytes(12) + bytes([(20 + len(options)) << 2, flags]) + bytes(6) + options
+        total = len(transport) + payload
+        ip = struct.pack(">IHBB", 6 << 28, total, proto, 64) + bytes(32) if ipv6 else \
+            struct.pack(">BBHHHBBH", 0x45, 0, total + 20, 1, 0x4000, 64, proto, 0) + bytes(8)
+        l3 = bytes(12) + tags + (b"\x86\xdd" if ipv6 else b"\x08\x00")
+        head = l3 + ip + transport
+        return struct.pack("<BBHHHHI", 1, gso, 5000, size, len(l3 + ip), 6 if udp else 16,
+                           len(head) + payload) + head
+    vlan, qinq = b"\x81\x00\x00\x05", b"\x88\xa8\x00\x06"
+    yield "tcp4", frame(1, 64000)
+    yield "tcp4_ecn", frame(0x81, 9000, flags=0xd9, options=bytes(12))
+    yield "tcp6_longest", frame(4, 9000, qinq + vlan, ipv6=True, options=bytes(40))
+    yield "udp4_tag", frame(5, 9000, vlan, udp=True)
+    yield "udp6", frame(5, 9000, ipv6=True, udp=True)
+    yield "tiny_segments", frame(1, 65000, size=1)
+    yield "syn", frame(1, 9000, flags=2)
+    yield "cut_off", frame(1, 9000)[:40]
+
+
+SEEDS = {"ring": ring_seeds, "net_hdr": header_seeds, "gso": gso_seeds, "device": device_seeds}
+
+
 def main():
-    for target, seeds in ("ring", ring_seeds), ("net_hdr", header_seeds), ("device", device_seeds):
+    for target, seeds in SEEDS.items():
         (HERE / target).mkdir(parents=True, exist_ok=True)
         for name, data in seeds():
             (HERE / target / name).write_bytes(data)
