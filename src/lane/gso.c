@@ -114,12 +114,13 @@ static uint16_t csum_offset(const struct vl_gso *g)
 	return g->udp ? UDP_CSUM : TCP_CSUM;
 }
 
-/* What kind of frame @hdr says it is: sets g->ipv6, udp and gso_size. An ECN
- * bit where none belongs, a tunnel's bit or UFO makes an unknown type. UDP_L4
- * leaves the IP version to the headers. */
+/* What kind of frame @hdr says it is: sets g->gso_type, gso_size, udp and
+ * ipv6. An ECN bit where none belongs, a tunnel's bit or UFO makes an unknown
+ * type. UDP_L4 leaves the IP version to the headers. */
 static int parse_type(const struct virtio_net_hdr *hdr, struct vl_gso *g)
 {
 	g->gso_size = hdr->gso_size;
+	g->gso_type = hdr->gso_type;
 	switch (hdr->gso_type) {
 	case VIRTIO_NET_HDR_GSO_TCPV4:
 	case VIRTIO_NET_HDR_GSO_TCPV4 | VIRTIO_NET_HDR_GSO_ECN:
@@ -256,9 +257,8 @@ static uint32_t pseudo_sum(const struct vl_gso *g, uint32_t len,
 			 (g->head_len - g->l4 + len));
 }
 
-void vl_gso_head(const struct vl_gso *g, const struct virtio_net_hdr *hdr,
-		 const uint8_t *head, uint32_t offset, uint32_t len,
-		 struct virtio_net_hdr *out_hdr, uint8_t *out)
+void vl_gso_head(const struct vl_gso *g, const uint8_t *head, uint32_t offset,
+		 uint32_t len, struct virtio_net_hdr *out_hdr, uint8_t *out)
 {
 	uint8_t *ip = out + g->l3, *l4 = out + g->l4;
 
@@ -283,7 +283,7 @@ void vl_gso_head(const struct vl_gso *g, const struct virtio_net_hdr *hdr,
 	};
 	if (len <= g->gso_size)
 		return;
-	out_hdr->gso_type = hdr->gso_type;
+	out_hdr->gso_type = g->gso_type;
 	if (offset)
 		out_hdr->gso_type &= (uint8_t)~VIRTIO_NET_HDR_GSO_ECN;
 	out_hdr->gso_size = g->gso_size;

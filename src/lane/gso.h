@@ -28,6 +28,7 @@ struct vl_gso {
 	uint16_t l3, l4;   /* offsets of the IP and the TCP or UDP header */
 	uint16_t head_len; /* all headers; the payload is behind them */
 	uint16_t gso_size; /* payload bytes of a segment, not 0 */
+	uint8_t gso_type;  /* as in its virtio header */
 	bool ipv6, udp;
 	uint32_t payload; /* bytes, more than gso_size */
 };
@@ -62,15 +63,14 @@ uint32_t vl_gso_part(const struct vl_gso *g, uint32_t bytes);
  * @len): the virtio header to *@out_hdr, the g->head_len bytes (at most
  * VL_GSO_HEAD_MAX) of the frame to @out, which does not overlap @head.
  *
- * @g, @hdr and @head are those of the whole frame. @offset is a multiple of
+ * @g and @head are those of the whole frame. @offset is a multiple of
  * g->gso_size, and so is @len, unless the part is the last one; @len is not 0
  * and @offset + @len is at most g->payload.
  *
  * The transport checksum is partial again, as a driver leaves it. A part of
  * one segment has nothing to segment any more (GSO_NONE).
  */
-void vl_gso_head(const struct vl_gso *g, const struct virtio_net_hdr *hdr,
-		 const uint8_t *head, uint32_t offset, uint32_t len,
-		 struct virtio_net_hdr *out_hdr, uint8_t *out);
+void vl_gso_head(const struct vl_gso *g, const uint8_t *head, uint32_t offset,
+		 uint32_t len, struct virtio_net_hdr *out_hdr, uint8_t *out);
 
 #endif

@@ -130,7 +130,6 @@ static struct vl_tx_slot *slot_of(struct vl_pkt *pkt)
 /* A frame that is being cut. */
 struct tx_cut {
 	struct vl_gso gso;
-	struct virtio_net_hdr hdr;
 	uint32_t hdr_len;
 	uint8_t head[VL_GSO_HEAD_MAX];
 };
@@ -530,7 +529,7 @@ static struct vl_pkt *make_part(struct vl_txq *txq, struct vl_tx_slot *slot,
 	struct virtio_net_hdr hdr;
 	int n;
 
-	vl_gso_head(&c->gso, &c->hdr, c->head, offset, len, &hdr,
+	vl_gso_head(&c->gso, c->head, offset, len, &hdr,
 		    (uint8_t *)buf + VL_NET_HDR_MRG);
 	memcpy(at, &hdr, sizeof(hdr));
 	memset(at + sizeof(hdr), 0, c->hdr_len - sizeof(hdr));
@@ -570,15 +569,16 @@ static struct vl_pkt *pkt_cut(void *owner, struct vl_pkt *pkt, uint32_t bytes)
 	char *buf = slot_buffer(txq, (uint32_t)(slot - txq->slots));
 	char *at = slot->iov[0].iov_base;
 	struct vl_pkt *first = NULL, **link = &first;
+	struct virtio_net_hdr hdr;
 	struct tx_cut c;
 	uint32_t part;
 	size_t n;
 
 	c.hdr_len = (uint32_t)(buf + VL_NET_HDR_MRG - at);
-	memcpy(&c.hdr, at, sizeof(c.hdr));
+	memcpy(&hdr, at, sizeof(hdr));
 	n = vl_iov_read(slot->iov, pkt->n_iov, c.hdr_len, c.head,
 			vl_min_u32(pkt->len, sizeof(c.head)));
-	if (vl_gso_parse(&c.hdr, c.head, n, pkt->len, &c.gso)) {
+	if (vl_gso_parse(&hdr, c.head, n, pkt->len, &c.gso)) {
 		pkt->can_cut = false;
 		return NULL;
 	}

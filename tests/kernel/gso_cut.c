@@ -230,7 +230,7 @@ static bool send_both(const struct rig *r, const struct frame_case *c,
 		uint32_t left = g.payload - at;
 		uint32_t size = left < step ? left : step;
 
-		vl_gso_head(&g, hdr, frame, at, size, &out_hdr, out);
+		vl_gso_head(&g, frame, at, size, &out_hdr, out);
 		send_frame(r->tap, &out_hdr, out, g.head_len,
 			   frame + g.head_len + at, size);
 	}

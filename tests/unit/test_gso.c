@@ -263,7 +263,7 @@ static void cut(const struct vl_gso *g, const struct frame *f, uint32_t offset,
 	assert_non_null(head);
 	assert_non_null(out);
 	memcpy(head, f->bytes, g->head_len);
-	vl_gso_head(g, &f->hdr, head, offset, len, &part.hdr, out);
+	vl_gso_head(g, head, offset, len, &part.hdr, out);
 	assert_memory_equal(head, f->bytes, g->head_len);
 	memcpy(part.bytes, out, g->head_len);
 	free(head);
