@@ -17,7 +17,7 @@ import time
 from frames import ETH_P_TEST, GUEST_MAC
 from rig import Rig
 from vhost_client import INDIRECT, HostSide, Memory
-from vltest import Netns, Virtlane, check, check_equal, need_program
+from vltest import Netns, Virtlane, check, check_equal, need_program, sanitizer
 
 HEAD = 20  # addresses, type, destination, sequence number
 SO_TIMESTAMPNS = 35  # CLOCK_REALTIME
@@ -229,7 +229,25 @@ class LaneRig(Rig):
         return [lane["state"] for lane in self.lanes(pair)]
 
 
-class FdLaneRig(LaneRig):
+class OtherTapRig(LaneRig):
+    """A LaneRig that does not make its tap and daemon in the usual way."""
+
+    def start_daemon(self, stack):
+        """Sets self.ns, the namespace of tap0, and returns a daemon that runs."""
+        raise NotImplementedError
+
+    def __enter__(self):
+        with contextlib.ExitStack() as stack:
+            self.daemon = self.start_daemon(stack)
+            self.path = self.daemon.socket
+            self.host = stack.enter_context(HostSide(self.ns, "tap0"))
+            stack.callback(self.disconnect)
+            self.connect()
+            self.stack = stack.pop_all()
+        return self
+
+
+class FdLaneRig(OtherTapRig):
     """tap0 was opened by another program, @lanes queues for each pair, in another
     network namespace than the daemon's."""
 
@@ -237,25 +255,18 @@ class FdLaneRig(LaneRig):
         super().__init__(engine, pairs=pairs)
         self.count, self.more = pairs * lanes, backend
 
-    def __enter__(self):
-        with contextlib.ExitStack() as stack:
-            self.ns = stack.enter_context(Netns())
-            other = stack.enter_context(Netns("d"))
-            fds = [self.ns.open_tap(multi_queue=True) for _ in range(self.count)]
-            try:
-                self.ns.configure("tap0", None)
-                self.daemon = stack.enter_context(Virtlane(
-                    backend="tap,fds=" + ":".join(map(str, fds)) + self.more, pairs=self.pairs, engine=self.engine,
-                    netns=other, pass_fds=fds))
-            finally:
-                for fd in fds:
-                    os.close(fd)
-            self.path = self.daemon.socket
-            self.host = stack.enter_context(HostSide(self.ns, "tap0"))
-            stack.callback(self.disconnect)
-            self.connect()
-            self.stack = stack.pop_all()
-        return self
+    def start_daemon(self, stack):
+        self.ns = stack.enter_context(Netns())
+        other = stack.enter_context(Netns("d"))
+        fds = [self.ns.open_tap(multi_queue=True) for _ in range(self.count)]
+        try:
+            self.ns.configure("tap0", None)
+            return stack.enter_context(Virtlane(
+                backend="tap,fds=" + ":".join(map(str, fds)) + self.more, pairs=self.pairs, engine=self.engine,
+                netns=other, pass_fds=fds))
+        finally:
+            for fd in fds:
+                os.close(fd)
 
 
 def not_run(pid):
@@ -277,3 +288,37 @@ def check_accounted(rig, flood, timeout=5):
         if got + drops >= sent or time.monotonic() > end:
             break
     check_equal(got + drops, sent, f"frames that arrived ({got}) or were dropped ({rig.drops()})")
+
+
+def beside(flood, fast, slow, offered=400, seconds=1.0):
+    """Part of the frames to the destinations @fast that arrive while those to @slow
+    are too many, for each, and the longest gap between them; what they get alone
+    is 1. What does not fit into the ring counts as lost."""
+    def measure(rates, warm_up):
+        for _ in flood.run(warm_up, rates):
+            pass
+        before = dict(flood.got)
+        flood.stall.clear()
+        for _ in flood.run(seconds, rates):
+            pass
+        return {n: flood.got.get(n, 0) - before.get(n, 0) for n in fast}
+    alone = measure(dict.fromkeys(fast, offered), 0.2)
+    check(all(n > 0.5 * offered * seconds for n in alone.values()), f"frames that arrived alone: {alone}")
+    got = measure(dict.fromkeys([*fast, *slow], offered), 0.7)
+    return {n: got[n] / alone[n] for n in fast}, max(flood.stall.get(n, seconds) for n in fast)
+
+
+def check_unharmed(rig, flood, fast, slow, attempts=3):
+    """The destinations @fast get beside the destinations @slow what they get alone.
+    What else runs on the machine can only make it look worse."""
+    for _ in range(attempts):
+        parts, gap = beside(flood, fast, slow)
+        print(f"fast ones get {', '.join(f'{part:.3f}' for part in parts.values())} of what they get alone, longest gap "
+              f"{gap:.3f} s, drops {rig.drops()}", flush=True)
+        if sanitizer() or (min(parts.values()) >= 0.95 and gap < 0.1):
+            break
+    else:
+        check(False, f"fast destinations beside slow ones: {parts}, longest gap {gap:.3f} s")
+    for pair in {n % rig.pairs for n in slow}:
+        slow_ones = rig.lane_states(pair).count("slow")
+        check(slow_ones > 0, f"no lane of pair {pair} is slow: the test shows nothing")
