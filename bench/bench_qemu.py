@@ -9,6 +9,7 @@ QEMU and the back-end together spend; iperf3 on the host is the same for both.
 import contextlib
 import time
 
+from hol import TapGuest
 from vltest import MAC, Iperf3Server, Netns, QemuGuest, Virtlane, iperf3, need_program, need_tun
 
 from cpu import cpu_seconds, tsc_hz
@@ -22,15 +23,6 @@ FIGURES = {
 }
 
 
-class TapGuest(QemuGuest):
-    """The same machine with QEMU's own device on tap0 of its namespace."""
-
-    def __init__(self, netns, device=""):
-        super().__init__(netns=netns)
-        self.argv += ["-netdev", "tap,id=n,ifname=tap0,script=no,downscript=no,vhost=off",
-                      "-device", f"virtio-net-pci,netdev=n,mac={MAC},romfile={device}"]
-
-
 @contextlib.contextmanager
 def guest_of(candidate):
     """A booted guest: yields (netns, guest, back-end processes)."""
@@ -41,7 +33,7 @@ def guest_of(candidate):
             guest = stack.enter_context(QemuGuest(daemon.socket, netns=netns))
             yield netns, guest, (guest, daemon)
         else:
-            guest = stack.enter_context(TapGuest(netns, ",vectors=0" if candidate == OWN_INTX else ""))
+            guest = stack.enter_context(TapGuest(netns, device="vectors=0" if candidate == OWN_INTX else ""))
             yield netns, guest, (guest,)
 
 

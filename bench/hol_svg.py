@@ -61,7 +61,7 @@ def panel(y, title, rows, scenario):
     for row in rows:
         yield text(NAME - 12, y + 18, row.name, anchor="end")
         for css, top in (("fast", y), ("slow", y + THICK + 4)):
-            yield from bar(top, css, row.median(scenario, css), getattr(row.network, css).mbit)
+            yield from bar(top, css, row.median(scenario, css), row.mbit[css])
             yield text(delay, top + THICK - 1.5, round_trip(row, scenario, css), "minor", "end")
         y += ROW
 
@@ -76,7 +76,7 @@ def legend():
 
 
 def picture(rows, scenarios):
-    """The SVG as text. rows: bench_hol.Row, as many as were measured."""
+    """The SVG as text. rows: hol_row.Row, as many as were measured."""
     height = LEGEND
     body = list(legend())
     for scenario, title in scenarios.items():

@@ -14,7 +14,7 @@ EXTRA = 6
 
 
 class Bar:
-    """A candidate must reach `least` times what the reference does."""
+    """A candidate must reach `least` times what the reference does (None: to be seen, no more)."""
 
     def __init__(self, candidate, reference, least, figure):
         self.candidate = candidate
@@ -70,8 +70,8 @@ class Experiment:
         return statistics.median(ratios), min(ratios), max(ratios)
 
     def met(self, bar):
-        """Whether the median reaches the bar."""
-        return self.ratio(bar)[0] >= bar.least
+        """Whether the median reaches the bar; None if there is none."""
+        return None if bar.least is None else self.ratio(bar)[0] >= bar.least
 
     def as_dict(self):
         """All of it, for JSON."""
@@ -106,8 +106,9 @@ class Experiment:
             print("  " + "  ".join(cells).rstrip())
         for bar in self.bars:
             median, low, high = self.ratio(bar)
-            print(f"  {self.figures[bar.figure][0]}: {bar.candidate} is {median:.2f} x {bar.reference} "
-                  f"[{low:.2f} .. {high:.2f}], bar {bar.least:.2f}: {'met' if self.met(bar) else 'NOT MET'}")
+            verdict = f", bar {bar.least:.2f}: {'met' if self.met(bar) else 'NOT MET'}" if bar.least else ""
+            print(f"  {self.figures[bar.figure][0]}: {bar.candidate} is {median:.3f} x {bar.reference} "
+                  f"[{low:.2f} .. {high:.2f}]{verdict}")
         all_rounds, good = len(next(iter(self.rounds.values()))), len(self.undisturbed())
         if good < all_rounds:
             print(f"  {good} of {all_rounds} rounds were undisturbed by other work"

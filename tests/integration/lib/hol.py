@@ -15,7 +15,8 @@ import contextlib
 import re
 import time
 
-from vltest import ADDRESS, MAC, Iperf3Server, Netns, UmlGuest, Virtlane, need_program, need_tun, wait_for
+from vltest import (ADDRESS, MAC, Iperf3Server, Netns, QemuGuest, UmlGuest, Virtlane, need_program, need_tun,
+                    wait_for)
 
 UDP_PAYLOAD = 1400
 UDP_OFFERED = 60
@@ -23,8 +24,22 @@ PING_INTERVAL = 0.01
 PORT = 5201
 
 
+class TapGuest(QemuGuest):
+    """The same machine as a QemuGuest, with QEMU's own card on tap0 of its namespace.
+
+    netdev, device: more properties of QEMU's -netdev tap and of the card."""
+
+    def __init__(self, netns, netdev="", device=""):
+        super().__init__(netns=netns)
+        properties = ("tap,id=n,ifname=tap0,script=no,downscript=no,vhost=off", netdev)
+        self.argv += ["-netdev", ",".join(filter(None, properties)),
+                      "-device", ",".join(filter(None, (f"virtio-net-pci,netdev=n,mac={MAC},romfile=", device)))]
+
+
 class Destination:
-    """A namespace behind a shaped port of the bridge, with an iperf3 server when loaded."""
+    """A namespace behind a port of the bridge, with an iperf3 server when loaded.
+
+    mbit: what HTB lets through to it; None is as much as the host can."""
 
     def __init__(self, name, number, mbit):
         self.name = name
@@ -43,7 +58,17 @@ class Destination:
         there.ip("neigh", "add", ADDRESS, "lladdr", MAC, "dev", "eth0")
         host.ip("link", "set", self.port, "master", "br0", "up")
         host.run("bridge", "fdb", "replace", self.mac, "dev", self.port, "master", "static")
-        rate = f"{self.mbit}mbit"
+        if self.mbit:
+            self.shape(host, self.mbit)
+
+    def shape(self, host, mbit):
+        """From now on HTB lets through so many Mbit/s (None: everything)."""
+        if self.mbit:
+            host.run("tc", "qdisc", "del", "dev", self.port, "root", check=False)
+        self.mbit = mbit
+        if not mbit:
+            return
+        rate = f"{mbit}mbit"
         for line in ("qdisc add dev {} root handle 1: htb default 10",
                      f"class add dev {{}} parent 1: classid 1:10 htb rate {rate} ceil {rate} burst 6k cburst 6k",
                      "qdisc add dev {} parent 1:10 handle 10: pfifo limit 1000"):
@@ -76,9 +101,10 @@ def percentile(values, percent):
 
 class Network:
     """The whole picture, as a context manager. backend: more words for
-    --backend=tap,name=tap0; options: more of the daemon's command line."""
+    --backend=tap,name=tap0; options: more of the daemon's command line;
+    slow, fast: Mbit/s of the ports; guest: its class."""
 
-    def __init__(self, backend="", *options, slow=10, fast=100):
+    def __init__(self, backend="", *options, slow=10, fast=100, guest=UmlGuest):
         need_tun()
         need_program("tc", "bridge", "ss", "ping", "iperf3")
         self.host = Netns("host")
@@ -86,8 +112,19 @@ class Network:
         self.fast = Destination("fast", 13, fast)
         self.daemon = Virtlane(f"--mac={MAC}", *options, netns=self.host,
                                backend=",".join(filter(None, ("tap,name=tap0", backend))))
+        self.guest_class = guest
         self.guest = None
         self.stack = contextlib.ExitStack()
+
+    def start_way_out(self, stack):
+        """Start what carries the guest's packets; tap0 is there afterwards."""
+        # The daemon makes tap0, with as many queues as it wants.
+        stack.enter_context(self.daemon)
+
+    def make_guest(self, stack):
+        """The guest, not started."""
+        # Its only way out is the daemon.
+        return self.guest_class(self.daemon.socket, netns=stack.enter_context(Netns("guest")))
 
     def __enter__(self):
         with contextlib.ExitStack() as stack:
@@ -95,15 +132,12 @@ class Network:
                 stack.enter_context(netns)
             self.host.ip("link", "add", "br0", "type", "bridge", "forward_delay", "0", "mcast_snooping", "0")
             self.host.ip("link", "set", "br0", "up")
-            # The daemon makes tap0, with as many queues as it wants.
-            stack.enter_context(self.daemon)
+            self.start_way_out(stack)
             self.host.ip("link", "set", "tap0", "master", "br0", "up")
             self.host.run("bridge", "fdb", "replace", MAC, "dev", "tap0", "master", "static")
             for destination in (self.slow, self.fast):
                 destination.connect(self.host)
-            # The guest's only way out is the daemon.
-            nowhere = stack.enter_context(Netns("guest"))
-            self.guest = stack.enter_context(UmlGuest(self.daemon.socket, netns=nowhere))
+            self.guest = stack.enter_context(self.make_guest(stack))
             self.guest.wait_carrier(True)
             for destination in (self.slow, self.fast):
                 self.guest.run(f"/usr/bin/ip neigh add {destination.address} lladdr {destination.mac} dev eth0")
@@ -116,12 +150,15 @@ class Network:
 
     @contextlib.contextmanager
     def flows(self, flows):
-        """iperf3 runs meanwhile: flows is a list of (destination, "tcp" or "udp")."""
+        """iperf3 runs meanwhile: flows is a list of (destination, "tcp" or "udp").
+
+        "tcp" may have a number behind it, of Mbit/s that it must not exceed."""
         with contextlib.ExitStack() as stack:
             for destination, flow in flows:
                 stack.enter_context(Iperf3Server(destination.netns, PORT))
                 before = destination.received(flow)
-                how = f"-u -b {UDP_OFFERED}M -l {UDP_PAYLOAD}" if flow == "udp" else ""
+                mbit = flow.removeprefix("tcp")
+                how = f"-u -b {UDP_OFFERED}M -l {UDP_PAYLOAD}" if flow == "udp" else f"-b {mbit}M" if mbit else ""
                 self.guest.run(f"iperf3 -c {destination.address} -p {PORT} -t 3600 {how} >/dev/null 2>&1 &")
                 # It is running before the next one can be in its way.
                 wait_for(lambda d=destination, f=flow, b=before: d.received(f) > b + 20000, 10,
@@ -131,7 +168,9 @@ class Network:
         wait_for(self.drained, 10, "the queues to drain")
 
     def shaper(self, destination):
-        """(packets dropped, packets waiting) of a shaped port."""
+        """(packets dropped, packets waiting) of a port, if it is shaped."""
+        if not destination.mbit:
+            return 0, 0
         text = self.host.run("tc", "-s", "qdisc", "show", "dev", destination.port).stdout
         leaf = text[text.index("qdisc pfifo 10:"):]
         return (int(re.search(r"dropped (\d+)", leaf).group(1)),
@@ -141,23 +180,28 @@ class Network:
         """Whether nothing is under way any more."""
         return not any(self.shaper(d)[1] for d in (self.slow, self.fast))
 
+    def daemon_counters(self):
+        """What the daemon counted, of all queue pairs together."""
+        tx = [pair["tx"] for pair in self.daemon.stat()["queue_pairs"]]
+        values = {name: sum(t[name] for t in tx) for name in tx[0] if name.startswith("drop")}
+        return {**values, "drops": sum(values.values()), "blocked": sum(t["blocked"] for t in tx)}
+
     def reading(self, flows):
         """All counters that measure() takes the differences of."""
         values = {d.name + "_bytes": d.received(flow) for d, flow in flows}
         values["time"] = time.monotonic()
-        tx = [pair["tx"] for pair in self.daemon.stat()["queue_pairs"]]
-        for name in (n for n in tx[0] if n.startswith("drop")):
-            values[name] = sum(t[name] for t in tx)
-        values["drops"] = sum(value for name, value in values.items() if name.startswith("drop"))
-        values["blocked"] = sum(t["blocked"] for t in tx)
+        values.update(self.daemon_counters())
         values["shaper_drops"] = sum(self.shaper(d)[0] for d in (self.slow, self.fast))
         guest = self.guest.out("cat /proc/net/snmp")
         values["retransmitted"] = snmp(guest, "Tcp", "RetransSegs")
         values["segments"] = snmp(guest, "Tcp", "OutSegs")
+        values["datagrams"] = snmp(guest, "Udp", "OutDatagrams")
         return values
 
     def measure(self, slow_flow, seconds=3, warm_up=1.5, fast_flow="tcp"):
         """A slow flow ("tcp", "udp" or None) to VM2 and another to the outside, together.
+
+        Pings to both run for exactly as long as is measured, as many whatever else does.
 
         Returns Mbit/s of payload that arrived ("slow", "fast"), round-trip times in ms
         ("slow_p50" ...) with the share of pings lost, the daemon's drops in all and by
@@ -182,3 +226,21 @@ class Network:
             values[name + "_p99"] = percentile(times, 99)
             values[name + "_lost"] = 1 - len(times) * PING_INTERVAL / seconds
         return values
+
+
+class OwnTapNetwork(Network):
+    """The same with QEMU's own card on tap0, and no daemon."""
+
+    def __init__(self, netdev="", **ports):
+        super().__init__(**ports)
+        self.daemon = None
+        self.netdev = netdev
+
+    def start_way_out(self, stack):
+        self.host.add_tap("tap0", None)
+
+    def make_guest(self, stack):
+        return TapGuest(self.host, self.netdev)
+
+    def daemon_counters(self):
+        return {}
