@@ -15,7 +15,8 @@ TO_BOTH = f"UDP to VM2 ({UDP_OFFERED} Mbit/s offered), TCP to the outside"
 GIGABIT = 1000
 
 RATES = [column("VM2", "Mbit/s", "{:.2f}", "slow"), column("outside", "Mbit/s", "{:.1f}", "fast"),
-         column("alone", "Mbit/s", "{:.1f}", "fast", scenario=ALONE), column("outside", "of alone", "{:.1%}", "of_alone")]
+         column("alone", "Mbit/s", "{:.1f}", "fast", scenario=ALONE),
+         column("outside", "of alone", "{:.1%}", "of_alone")]
 REST = [
     column("VM2, ms", "p50 / p99", "{:.0f}", "slow_p50", "slow_p99"),
     column("outside, ms", "p50 / p99", "{:.1f}", "fast_p50", "fast_p99"),
