@@ -90,7 +90,7 @@ class Qemu(Part):
 
     scenarios = {ALONE: Scenario("TCP to the outside alone"), "udp": Scenario(TO_BOTH, "udp", of_alone=ALONE)}
     shown = ("udp",)
-    full = (3, 6, 3)
+    full, quick = (3, 6, 4), (1, 3, 3)
 
     def __init__(self, sndbuf=None):
         sizes = {"": (f"{sndbuf} bytes", sndbuf)} if sndbuf else QEMU_SNDBUFS
