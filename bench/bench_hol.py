@@ -67,8 +67,13 @@ def bench(args, part):
         load(args.json, part)
     wanted = [row for row in part.rows if not args.rows or row.key in args.rows]
     rounds = rounds if args.rounds is None else args.rounds
-    if rounds:
-        measure(part, wanted, rounds, seconds, warm_up)
+    try:
+        if rounds:
+            measure(part, wanted, rounds, seconds, warm_up)
+    except BaseException:
+        if args.json:
+            save(args.json, where, part, [])
+        raise
     for key in part.shown:
         table(part.scenarios[key].title, key, part.rows, part.columns)
     found = part.bars()
