@@ -31,8 +31,10 @@
 #include "base/util.h"
 #include "lane/steer.h"
 
+/* So many times the limit of a FIFO must not stay in it. */
+#define STALE_TIMES 3u
 /* Packets of a FIFO handed to the kernel in one submit. */
-#define PUMP_BURST 32u
+#define PUMP_BURST  32u
 
 int vl_lane_set_start(struct vl_lane_set *ls, struct vl_backend *backend,
 		      unsigned int port, struct vl_io *io)
@@ -336,6 +338,36 @@ static void reroute_refused(struct vl_lane_set *ls)
 	}
 }
 
+/* @p, which follows @prev, cannot wait: its lane has enough that does (@limit),
+ * or the owner. */
+static void drop_new(struct vl_lane_set *ls, struct vl_side *s,
+		     struct vl_pkt *prev, struct vl_pkt *p, bool limit)
+{
+	vl_side_unlink(s, prev, p);
+	if (limit)
+		VL_STAT_INC(s->drops_limit);
+	else
+		VL_STAT_INC(s->drops_pool);
+	ls->ops->done(ls->owner, p, limit ? VL_PKT_LIMIT : VL_PKT_POOL);
+}
+
+/* More waits in @s than drains in any good time, since it is slower than it
+ * was thought to be. What came last stays: from that a sender learns at once
+ * what it has lost, where after a lost end it would have to wait in vain. */
+static void drop_stale(struct vl_lane_set *ls, struct vl_side *s,
+		       uint64_t limit)
+{
+	if (s->bytes <= limit * STALE_TIMES)
+		return;
+	while (s->n_pkts > VL_FIFO_PACKETS_MIN && s->bytes > limit) {
+		struct vl_pkt *p = s->head;
+
+		vl_side_unlink(s, NULL, p);
+		VL_STAT_INC(s->drops_late);
+		ls->ops->done(ls->owner, p, VL_PKT_LATE);
+	}
+}
+
 /* What waits in full lane @i from now on is kept, or dropped from the end. */
 static void park(struct vl_lane_set *ls, unsigned int i)
 {
@@ -344,32 +376,28 @@ static void park(struct vl_lane_set *ls, unsigned int i)
 	uint64_t bytes = 0, limit = vl_side_limit(s, ls->now_ns);
 	uint32_t n = 0;
 
+	drop_stale(ls, s, limit);
+	p = s->head;
 	while (p) {
 		struct vl_pkt *next;
-		bool over;
+		bool over, may_copy;
 
 		p = cut(ls, s, prev, p);
 		next = p->next;
 		/* A small packet fits where a large one does not: so a ping
 		 * gets through beside a flood. The first ones may be of any
 		 * size: something has to be there when the lane has drained. */
-		over = n >= VL_FIFO_PACKETS_MIN &&
-		       bytes + p->len > (p->parked ? VL_FIFO_BYTES_MAX : limit);
-		over |= n >= VL_FIFO_PACKETS_MAX;
+		over = (n >= VL_FIFO_PACKETS_MIN && bytes + p->len > limit) ||
+		       n >= VL_FIFO_PACKETS_MAX;
+		may_copy = bytes + p->len <= VL_FIFO_BYTES_MAX;
 		if (!p->parked && !over)
-			p->parked = ls->ops->park(ls->owner, p);
-		if (p->parked && !over) {
+			p->parked = ls->ops->park(ls->owner, p, may_copy);
+		if (p->parked) {
 			prev = p;
 			bytes += p->len;
 			n++;
 		} else {
-			vl_side_unlink(s, prev, p);
-			if (over)
-				VL_STAT_INC(s->drops_limit);
-			else
-				VL_STAT_INC(s->drops_pool);
-			ls->ops->done(ls->owner, p,
-				      over ? VL_PKT_LIMIT : VL_PKT_POOL);
+			drop_new(ls, s, prev, p, over || !may_copy);
 		}
 		p = next;
 	}

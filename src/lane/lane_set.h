@@ -40,8 +40,9 @@ enum vl_pkt_end {
 struct vl_lane_set_ops {
 	/* The packet is done with, for good. */
 	void (*done)(void *owner, struct vl_pkt *pkt, enum vl_pkt_end end);
-	/* It has to wait: keep what it needs. false: no room, it is dropped. */
-	bool (*park)(void *owner, struct vl_pkt *pkt);
+	/* It has to wait: keep what it needs, as a copy only if @may_copy.
+	 * false: no room, it is dropped. */
+	bool (*park)(void *owner, struct vl_pkt *pkt, bool may_copy);
 	/*
 	 * Cuts @pkt, which can_cut, into parts of about @bytes. Returns the
 	 * parts in order, linked by next; the owner has @pkt until all of them

@@ -143,7 +143,7 @@ static uint64_t drains(uint64_t rate, uint64_t ns)
 uint64_t vl_side_limit(const struct vl_side *s, uint64_t now_ns)
 {
 	return s->measuring ? drains(vl_side_drain_rate(s, now_ns), VL_FIFO_NS)
-			    : VL_FIFO_BYTES_MAX;
+			    : VL_FIFO_HELD_MAX;
 }
 
 uint32_t vl_side_cut_bytes(const struct vl_side *s, uint64_t now_ns)

@@ -15,6 +15,8 @@
 /* A FIFO's delay at its measured drain rate, and its bounds whatever that is. */
 #define VL_FIFO_NS          25000000ULL
 #define VL_FIFO_BYTES_MAX   (256ULL * 1024)
+/* So much while the rate is not known, where keeping it needs no copy. */
+#define VL_FIFO_HELD_MAX    (1024ULL * 1024)
 #define VL_FIFO_PACKETS_MIN 4u
 #define VL_FIFO_PACKETS_MAX 128u
 /* A packet that keeps a slow lane busy for longer is cut to parts that do not:

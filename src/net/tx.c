@@ -76,7 +76,7 @@ struct vl_tx_slot {
 };
 
 static void pkt_done(void *owner, struct vl_pkt *pkt, enum vl_pkt_end end);
-static bool pkt_park(void *owner, struct vl_pkt *pkt);
+static bool pkt_park(void *owner, struct vl_pkt *pkt, bool may_copy);
 static struct vl_pkt *pkt_cut(void *owner, struct vl_pkt *pkt, uint32_t bytes);
 
 static const struct vl_lane_set_ops lane_ops = {
@@ -494,7 +494,7 @@ static struct vl_tx_slot *chain_of(struct vl_tx_slot *slot)
  * virtqueue its chain stays with us, which is the back-pressure that a driver
  * feels; then packets are copied and chains go back, until the pool is full.
  */
-static bool pkt_park(void *owner, struct vl_pkt *pkt)
+static bool pkt_park(void *owner, struct vl_pkt *pkt, bool may_copy)
 {
 	struct vl_txq *txq = owner;
 	struct vl_tx_slot *slot = slot_of(pkt);
@@ -508,7 +508,7 @@ static bool pkt_park(void *owner, struct vl_pkt *pkt)
 		   txq->held_descs + chain->descs <= txq->vq.ring.num / 2) {
 		vl_write_once(&txq->held_descs, txq->held_descs + chain->descs);
 		chain->counted = true;
-	} else if (!take_out(txq, slot, VL_TX_RESERVE)) {
+	} else if (!may_copy || !take_out(txq, slot, VL_TX_RESERVE)) {
 		return false;
 	}
 	count_in_pool(txq, slot);

@@ -158,7 +158,7 @@ static void on_done(void *owner, struct vl_pkt *pkt, enum vl_pkt_end end)
 	n->pool -= p->kept;
 }
 
-static bool on_park(void *owner, struct vl_pkt *pkt)
+static bool on_park(void *owner, struct vl_pkt *pkt, bool may_copy)
 {
 	struct lane_net *n = owner;
 	struct net_packet *p = to_packet(pkt);
@@ -166,7 +166,7 @@ static bool on_park(void *owner, struct vl_pkt *pkt)
 	assert_true(p->used);
 	assert_false(p->kept);
 	n->parks[p->dest]++;
-	if (n->pool == n->pool_max)
+	if (!may_copy || n->pool == n->pool_max)
 		return false;
 	n->pool++;
 	if (n->pool > n->pool_peak)
