@@ -397,6 +397,9 @@ static void waiting_packets_are_cut_later(void **state)
 	dev_kick(&f.d, LF_TX);
 	wait_cut(2);
 	assert_int_equal(f.snap.pair[0].held_descs, held + 1);
+	/* The small packet, both frames with their parts, 33 of the copy. */
+	assert_int_equal(f.snap.pair[0].pool_bytes,
+			 (1 + 2 * (1 + 46) + 33) * 2048);
 	lf_release(&f, false);
 	dev_wait_used(&f.d, LF_TX, 2);
 	lf_take(&f);
@@ -590,6 +593,33 @@ static void header_length_changes(void **state)
 	finish();
 }
 
+/* What waits whole while that happens is cut afterwards; unless this thread is
+ * a lot too slow, and it is cut before. */
+static void cut_after_header_length_changed(void **state)
+{
+	uint32_t n = 2 * LF_CHARGE_MAX;
+
+	init(*state, RING, 1);
+	for (uint32_t i = 0; i < n; i++)
+		assert_true(add(1, 100, MSS, &one_piece));
+	for (uint32_t i = 0; i < 2; i++)
+		assert_true(add(1, WHOLE, MSS, i ? &pages : &pages_indirect));
+	dev_kick(&f.d, LF_TX);
+	dev_wait_used(&f.d, LF_TX, n);
+	(void)dev_stop(&f.d, LF_TX);
+	pthread_mutex_lock(&f.d.lock);
+	f.hdr_len = sizeof(struct virtio_net_hdr);
+	pthread_mutex_unlock(&f.d.lock);
+	assert_int_equal(vl_device_set_features(f.d.dev, 0), 0);
+	assert_int_equal(lf_take(&f), n + 2);
+	lf_spoil(&f);
+	wait_cut(2);
+	lf_release(&f, false);
+	check_all_accounted();
+	assert_int_equal(lf_dropped(&f), 0);
+	finish();
+}
+
 /* Once nothing is stalled, all is as it was, and nothing is cut any more. */
 static void returns_to_express(void **state)
 {
@@ -637,6 +667,7 @@ int main(void)
 			T(stop_with_full_lanes),
 			T(start_again_with_full_lanes),
 			T(header_length_changes),
+			T(cut_after_header_length_changed),
 			T(returns_to_express),
 		};
 
