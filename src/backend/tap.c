@@ -32,19 +32,23 @@
 #include "backend/link.h"
 #include "base/log.h"
 #include "base/util.h"
+#include "lane/probe.h"
 
 #define PORTS_MAX  64
 #define WAYS_MAX   16
 /* Queues of one tap (MAX_TAP_QUEUES of the kernel). */
 #define QUEUES_MAX 256
 
-/* Send buffer of the express queues with sndbuf=auto and lanes. While half of it
- * is free a batch of small frames needs no links (vl_lane_begin()). */
-#define AUTO_SNDBUF 524288
+/* Send buffer of the express queues with sndbuf=auto and lanes, but no probes.
+ * While half of it is free a batch of small frames needs no links
+ * (vl_lane_begin()). */
+#define AUTO_SNDBUF  524288
+/* Of a probe: with one packet it is full, and it is writable without. */
+#define PROBE_SNDBUF 4
 /* At most this for a side lane: some 10 ms at 10 Mbit/s. A faster one is
  * refilled when half of it has drained. */
-#define SIDE_SNDBUF 32768
-#define TUN_PATH    "/dev/net/tun"
+#define SIDE_SNDBUF  32768
+#define TUN_PATH     "/dev/net/tun"
 
 /* A process that was killed holds its queues a moment longer than it is seen:
  * the kernel ends its io_uring in the background. */
@@ -65,8 +69,9 @@ struct tap {
 	char ifname[IFNAMSIZ];
 	/* [port][way]; all ways but the first are detached for good: they take
 	 * frames to send and get none. */
-	int fd[PORTS_MAX][WAYS_MAX];
-	int file[PORTS_MAX][WAYS_MAX]; /* numbers in the port's vl_io */
+	int fd[PORTS_MAX][WAYS_MAX + VL_PROBES_MAX];
+	/* Numbers in the port's vl_io. */
+	int file[PORTS_MAX][WAYS_MAX + VL_PROBES_MAX];
 	int opened[QUEUES_MAX]; /* all of them, in the order of opening */
 	unsigned int n_opened;
 	bool multi_queue;
@@ -222,13 +227,22 @@ static int open_express(struct tap *t, unsigned int i, bool only, bool *existed)
 	return open_queue(t->ifname, flags ^ IFF_MULTI_QUEUE);
 }
 
-/* As many side lanes for each port as the tap allows, up to what is wanted. */
+/* Of @queues for a port those that are probes: two, but not more than half. */
+static unsigned int probes_of(unsigned int queues)
+{
+	return queues < 3 ? 0 : vl_min_u32(queues - 2, VL_PROBES_MAX);
+}
+
+/* As many side lanes and probes for each port as the tap allows, up to what is
+ * wanted. */
 static void open_side_lanes(struct tap *t, const struct vl_backend_params *p)
 {
-	unsigned int ways = t->multi_queue ? p->lanes : 1;
+	unsigned int queues = 1, lanes;
 	int code = t->multi_queue ? 0 : -EINVAL;
 
-	while (t->n_opened < p->queue_pairs * ways && !code) {
+	if (t->multi_queue && p->lanes > 1)
+		queues = p->lanes + VL_PROBES_MAX;
+	while (t->n_opened < p->queue_pairs * queues && !code) {
 		int fd = t->n_opened < QUEUES_MAX
 				 ? open_queue(t->ifname,
 					      TAP_FLAGS | IFF_MULTI_QUEUE)
@@ -241,11 +255,13 @@ static void open_side_lanes(struct tap *t, const struct vl_backend_params *p)
 	}
 	while (t->n_opened % p->queue_pairs)
 		close(t->opened[--t->n_opened]);
-	if (t->n_opened < p->queue_pairs * p->lanes)
+	queues = t->n_opened / p->queue_pairs;
+	lanes = queues - probes_of(queues);
+	if (lanes < p->lanes)
 		vl_log(VL_LOG_WARNING, t->ifname,
 		       "%u of %u lanes: %s; a slow destination may make "
 		       "others wait",
-		       t->n_opened / p->queue_pairs, p->lanes,
+		       lanes, p->lanes,
 		       t->multi_queue ? strerror(-code)
 				      : "the tap has one queue only (create it "
 					"with multi_queue)");
@@ -354,11 +370,14 @@ static int open_by_fds(struct tap *t, const struct vl_backend_params *p,
 		    p->fds, p->queue_pairs);
 }
 
-/* Gives each port its ways: first all express queues, then the others. */
+/* Gives each port its ways: first all express queues, then the others, the
+ * probes last. */
 static void distribute(struct tap *t, const struct vl_backend_params *p)
 {
 	t->base.ports = p->queue_pairs;
 	t->base.ways = t->n_opened / p->queue_pairs;
+	t->base.probes = probes_of(t->base.ways);
+	t->base.ways -= t->base.probes;
 	for (unsigned int i = 0; i < t->n_opened; i++)
 		t->fd[i % p->queue_pairs][i / p->queue_pairs] = t->opened[i];
 }
@@ -378,31 +397,50 @@ static void probe_caps(struct tap *t)
 	(void)ioctl(fd, TUNSETOFFLOAD, 0UL);
 }
 
-/*
- * TUNSETSNDBUF is for all attached queues. Side lanes get their size while they
- * are attached, and keep it when they are detached.
- */
-static int set_sndbuf(struct tap *t, const struct vl_backend_params *p,
-		      char *err, size_t size)
+/* Gives ways @from up to @to of each port a send buffer of @bytes, and detaches
+ * them. Returns 0 or -errno with a sentence in @err. */
+static int detach_ways(struct tap *t, unsigned int from, unsigned int to,
+		       int bytes, char *err, size_t size)
 {
 	struct ifreq ifr = { .ifr_flags = IFF_DETACH_QUEUE };
-	int value = INT_MAX, side;
 
-	if (p->sndbuf_auto && t->base.ways > 1)
-		value = AUTO_SNDBUF;
-	else if (p->sndbuf && p->sndbuf < INT_MAX)
-		value = (int)p->sndbuf;
-	side = value < SIDE_SNDBUF ? value : SIDE_SNDBUF;
-	if (t->base.ways > 1 && ioctl(t->fd[0][0], TUNSETSNDBUF, &side) < 0)
+	if (from == to)
+		return 0;
+	if (ioctl(t->fd[0][0], TUNSETSNDBUF, &bytes) < 0)
 		return fail(err, size, -errno, "%s: sndbuf: %s", t->ifname,
 			    strerror(errno));
-	for (unsigned int i = p->queue_pairs; i < t->n_opened; i++)
+	for (unsigned int i = from * t->base.ports; i < to * t->base.ports; i++)
 		if (ioctl(t->opened[i], TUNSETQUEUE, &ifr) < 0)
 			return fail(err, size, -errno,
 				    "%s: cannot detach a lane: %s", t->ifname,
 				    strerror(errno));
+	return 0;
+}
+
+/*
+ * TUNSETSNDBUF is for all attached queues. Side lanes and probes get their size
+ * while they are attached, and keep it when they are detached.
+ */
+static int set_sndbuf(struct tap *t, const struct vl_backend_params *p,
+		      char *err, size_t size)
+{
+	unsigned int ways = t->base.ways;
+	int value = INT_MAX, code;
+
+	if (p->sndbuf_auto && ways > 1 && !t->base.probes)
+		value = AUTO_SNDBUF;
+	else if (p->sndbuf && p->sndbuf < INT_MAX)
+		value = (int)p->sndbuf;
+	code = detach_ways(t, 1, ways,
+			   value < SIDE_SNDBUF ? value : SIDE_SNDBUF, err,
+			   size);
+	if (!code)
+		code = detach_ways(t, ways, ways + t->base.probes, PROBE_SNDBUF,
+				   err, size);
+	if (code)
+		return code;
 	/* Whoever opened the queues may have chosen a size already. */
-	if ((p->sndbuf || !p->fds || t->base.ways > 1) &&
+	if ((p->sndbuf || !p->fds || ways > 1) &&
 	    ioctl(t->fd[0][0], TUNSETSNDBUF, &value) < 0)
 		return fail(err, size, -errno, "%s: sndbuf=%d: %s", t->ifname,
 			    value, strerror(errno));
@@ -525,7 +563,7 @@ static int tap_port_start(struct vl_backend *b, unsigned int port,
 {
 	struct tap *t = to_tap(b);
 
-	for (unsigned int w = 0; w < b->ways; w++) {
+	for (unsigned int w = 0; w < b->ways + b->probes; w++) {
 		t->file[port][w] = vl_io_file_add(io, t->fd[port][w]);
 		if (t->file[port][w] < 0)
 			return t->file[port][w];
@@ -536,7 +574,7 @@ static int tap_port_start(struct vl_backend *b, unsigned int port,
 static void tap_port_stop(struct vl_backend *b, unsigned int port,
 			  struct vl_io *io)
 {
-	for (unsigned int w = 0; w < b->ways; w++)
+	for (unsigned int w = 0; w < b->ways + b->probes; w++)
 		vl_io_file_remove(io, to_tap(b)->file[port][w]);
 }
 
@@ -553,11 +591,12 @@ static uint64_t tap_headroom(struct vl_backend *b, unsigned int port,
 {
 	struct tap *t = to_tap(b);
 	struct pollfd p = { .fd = t->fd[port][way], .events = POLLOUT };
-
 	uint64_t size = (uint64_t)t->sndbuf;
 
 	if (poll(&p, 1, 0) != 1 || !(p.revents & POLLOUT))
 		return 0;
+	if (way >= b->ways)
+		return PROBE_SNDBUF;
 	return (way ? vl_min_u64(size, SIDE_SNDBUF) : size) / 2;
 }
 

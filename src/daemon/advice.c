@@ -26,11 +26,11 @@ const char *vl_lanes_advice(const struct vl_conf *conf,
 {
 	if (conf->tx_full != VL_TX_FULL_LANES)
 		return NULL;
-	if (b->ways > 1 && !b->limited)
+	if (b->ways > 1 && !b->limited && !b->probes)
 		return "sndbuf is unlimited, so nothing ever pushes back and "
 		       "lanes are not used; give sndbuf=auto, or lanes=1 if "
 		       "this is meant";
-	if (b->limited && bridge_hides)
+	if ((b->limited || b->probes) && bridge_hides)
 		return "net.bridge.bridge-nf-call-iptables is 1: through a "
 		       "bridge no back-pressure reaches the tap, and lanes "
 		       "cannot help; set it to 0";

@@ -28,9 +28,8 @@
 #include "lane/lane_set.h"
 #include "stats/snapshot.h"
 
-/* Lanes of each queue pair unless lanes= says otherwise. More of them need a
- * limited send buffer, which costs each packet some 10 % (bench/README.md). */
-#define LANES_DEFAULT 1
+/* Lanes of each queue pair unless lanes= says otherwise. */
+#define LANES_DEFAULT 8
 
 #define CONFIG_FILE_MAX 65536
 #define MTU_MIN         68    /* RFC 791; virtio 1.2, 5.1.4.1 */

@@ -122,10 +122,14 @@ struct vl_backend {
 	struct vl_backend_caps caps;
 	unsigned int ports;
 	unsigned int ways; /* out of each port; all but the first only send */
-	char label[48];    /* for logs and stat: "tap0" */
+	/* More ways, numbered behind these, that take a packet only while none
+	 * is charged to them; headroom() is 0 as long as one is. */
+	unsigned int probes;
+	char label[48]; /* for logs and stat: "tap0" */
 	enum vl_link link;
 	uint32_t mtu; /* of the host interface, 0: unknown */
-	/* True: a full send buffer is possible, so order needs linked sends */
+	/* The first way of each port has a send buffer that can be full, so
+	 * that order needs linked sends. The others have always. */
 	bool limited;
 };
 

@@ -13,6 +13,8 @@ void vl_lane_bind(struct vl_lane *lane, struct vl_backend *backend,
 	lane->port = port;
 	lane->way = way;
 	lane->io = io;
+	/* A probe is given a packet only when there is room for it. */
+	lane->limited = way ? way < backend->ways : backend->limited;
 	lane->down = backend->link == VL_LINK_DOWN;
 }
 
@@ -55,7 +57,7 @@ void vl_lane_begin(struct vl_lane *lane, unsigned int packets)
 	const struct vl_backend_ops *ops = lane->backend->ops;
 
 	lane->headroom = 0;
-	if (lane->backend->limited && ops->headroom && lane->active &&
+	if (lane->limited && ops->headroom && lane->active &&
 	    packets >= LINKS_WORTH_ASKING)
 		lane->headroom =
 			ops->headroom(lane->backend, lane->port, lane->way);
@@ -69,7 +71,7 @@ static bool needs_link(struct vl_lane *lane, const struct iovec *iov,
 {
 	uint64_t charge;
 
-	if (!lane->link_sends && !lane->backend->limited)
+	if (!vl_lane_can_refuse(lane))
 		return false;
 	charge = 2 * vl_iov_len(iov, n) + 2048;
 	if (lane->headroom < charge) {

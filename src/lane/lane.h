@@ -18,11 +18,12 @@ struct vl_lane {
 	struct vl_io *io;
 	uint64_t tag_in, tag_out; /* of readiness events */
 
-	bool active; /* attached to the host network */
-	bool full;   /* refused a packet; waits for tag_out */
-	bool empty;  /* had nothing to read; waits for tag_in */
-	bool down;   /* the host interface is known to be down */
-	bool gone;   /* the host interface was deleted */
+	bool active;  /* attached to the host network */
+	bool full;    /* refused a packet; waits for tag_out */
+	bool empty;   /* had nothing to read; waits for tag_in */
+	bool down;    /* the host interface is known to be down */
+	bool gone;    /* the host interface was deleted */
+	bool limited; /* can be full */
 	/* A packet was refused although the backend said it never would:
 	 * sends are linked from then on, so that order holds. */
 	bool link_sends;
@@ -42,6 +43,12 @@ void vl_lane_release(struct vl_lane *lane);
  * or -errno.
  */
 int vl_lane_set_active(struct vl_lane *lane, bool active);
+
+/* Whether a send may be refused for want of room: such sends are linked. */
+static inline bool vl_lane_can_refuse(const struct vl_lane *lane)
+{
+	return lane->limited || lane->link_sends;
+}
 
 /*
  * A batch of at least @packets begins: where links would cost more, finds out

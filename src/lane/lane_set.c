@@ -49,6 +49,7 @@ int vl_lane_set_start(struct vl_lane_set *ls, struct vl_backend *backend,
 	ls->n = vl_min_u32(ways, VL_LANES_MAX);
 	for (unsigned int i = 0; i < ls->n; i++)
 		vl_lane_bind(&ls->lane[i], backend, port, i, io);
+	vl_probes_start(ls, backend, port, io);
 	return backend->ops->port_start(backend, port, io);
 }
 
@@ -72,6 +73,8 @@ int vl_lane_set_activate(struct vl_lane_set *ls, bool active)
 		if (!active)
 			vl_lane_set_down(&ls->lane[i], ls->lane[i].down);
 	}
+	for (unsigned int i = 0; i < ls->probes.n; i++)
+		ls->probes.probe[i].lane.active = active;
 	return err;
 }
 
@@ -79,6 +82,8 @@ void vl_lane_set_link(struct vl_lane_set *ls, bool down)
 {
 	for (unsigned int i = 0; i < ls->n; i++)
 		vl_lane_set_down(&ls->lane[i], down);
+	for (unsigned int i = 0; i < ls->probes.n; i++)
+		ls->probes.probe[i].lane.down = down;
 }
 
 bool vl_lane_set_ready(const struct vl_lane_set *ls)
@@ -104,7 +109,7 @@ void vl_lane_set_remove(struct vl_lane_set *ls, struct vl_pkt *pkt)
 	vl_side_unlink(s, prev, pkt);
 }
 
-static void read_key(const struct vl_pkt *pkt, struct vl_dest_key *key)
+void vl_pkt_key(const struct vl_pkt *pkt, struct vl_dest_key *key)
 {
 	uint8_t peek[VL_DEST_PEEK];
 	uint32_t hdr_len =
@@ -122,12 +127,12 @@ void vl_lane_set_send(struct vl_lane_set *ls, struct vl_pkt *pkt)
 
 	pkt->dest = NULL;
 	if (vl_unlikely(ls->dests.count)) {
-		read_key(pkt, &key);
+		vl_pkt_key(pkt, &key);
 		dest = vl_dest_find(&ls->dests, &key);
 	}
 	if (vl_unlikely(dest))
 		vl_side_append(&ls->side[dest->lane], dest, pkt, ls->now_ns);
-	else
+	else if (vl_likely(!ls->probes.skip) || !vl_probes_take(ls, pkt))
 		start_send(ls, pkt, 0);
 }
 
@@ -198,11 +203,11 @@ void vl_lane_set_complete(struct vl_lane_set *ls, struct vl_pkt *pkt, int res)
 
 	ls->in_flight--;
 	pkt->sending = false;
-	if (vl_unlikely(pkt->lane)) {
+	if (vl_unlikely(pkt->lane && pkt->lane != VL_PKT_BY_PROBE)) {
 		side_complete(ls, pkt, res);
 		return;
 	}
-	if (vl_unlikely(verdict == VL_IO_AGAIN)) {
+	if (vl_unlikely(verdict == VL_IO_AGAIN && !pkt->lane)) {
 		ls->refused[ls->n_refused++] = pkt;
 		ls->pushed_back |= res == -EAGAIN;
 		return;
@@ -288,7 +293,7 @@ static void sort_refused(struct vl_lane_set *ls)
  */
 static bool drop_overtaken(struct vl_lane_set *ls)
 {
-	if (ls->lane[0].backend->limited || ls->lane[0].link_sends)
+	if (vl_lane_can_refuse(&ls->lane[0]))
 		return false;
 	for (unsigned int i = 0; i < ls->n; i++)
 		ls->lane[i].link_sends = true;
@@ -320,7 +325,7 @@ static void reroute_refused(struct vl_lane_set *ls)
 		struct vl_dest_key key;
 		struct vl_dest *dest;
 
-		read_key(pkt, &key);
+		vl_pkt_key(pkt, &key);
 		dest = vl_dest_find(&ls->dests, &key);
 		if (!dest && !moved) {
 			moved = true;

@@ -11,6 +11,7 @@
 #include "lane/dest.h"
 #include "lane/lane.h"
 #include "lane/pkt.h"
+#include "lane/probe.h"
 #include "lane/side.h"
 
 #define VL_LANES_MAX   16u
@@ -68,6 +69,7 @@ struct vl_lane_set {
 	struct vl_lane lane[VL_LANES_MAX];
 	struct vl_side side[VL_LANES_MAX]; /* [0]: counters only */
 	struct vl_dest_table dests;
+	struct vl_probes probes;
 	uint32_t in_flight; /* sends not answered */
 	uint64_t now_ns;
 	uint64_t split_ns; /* when shared lanes were looked at last */
@@ -94,6 +96,9 @@ void vl_lane_set_link(struct vl_lane_set *ls, bool down);
 /* May packets be given to vl_lane_set_send()? False while the queue waits
  * (VL_TX_FULL_BLOCK) or sends are not answered. */
 bool vl_lane_set_ready(const struct vl_lane_set *ls);
+
+/* The destination of @pkt. */
+void vl_pkt_key(const struct vl_pkt *pkt, struct vl_dest_key *key);
 
 /* Takes over @pkt: queues it for the kernel or behind others of its lane. At
  * most VL_LANES_BATCH between two vl_lane_set_settle() that return false. */

@@ -9,6 +9,9 @@
 
 struct vl_dest;
 
+/* Sent by no lane, but by a probe. */
+#define VL_PKT_BY_PROBE 255u
+
 struct vl_pkt {
 	/* Set by the owner. */
 	const struct iovec *iov; /* virtio header and frame */
@@ -22,8 +25,8 @@ struct vl_pkt {
 	struct vl_pkt *next; /* in the FIFO of a side lane */
 	struct vl_dest *dest;
 	uint64_t since_ns; /* when it came to the FIFO */
-	uint8_t lane;
-	bool sending; /* handed to the kernel, not answered */
+	uint8_t lane;      /* or VL_PKT_BY_PROBE */
+	bool sending;      /* handed to the kernel, not answered */
 	bool parked;
 };
 

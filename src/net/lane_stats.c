@@ -63,6 +63,8 @@ bool vl_lane_stats_read(const struct vl_txq *txq, struct vl_pair_snapshot *s)
 	 * which s->tx has from before. */
 	express->packets = s->tx.packets;
 	express->bytes = s->tx.bytes;
+	express->probes = vl_read_once(&ls->probes.sent);
+	express->found_slow = vl_read_once(&ls->probes.found);
 	for (unsigned int i = 1; i < ls->n; i++) {
 		const struct vl_lane_counters *c = &s->lane[i].counters;
 

@@ -357,6 +357,7 @@ bool vl_txq_turn(struct vl_txq *txq)
 	txq->seen_ns = vl_now_ns();
 	ls->now_ns = txq->seen_ns;
 	vl_steer_back(ls);
+	vl_probes_look(ls);
 	packets = queue_batch(txq);
 	vl_lane_set_pump(ls);
 	if (ls->in_flight) {

@@ -63,6 +63,8 @@ struct vl_lane_counters {
 	uint64_t moves;
 	uint64_t merges;
 	uint64_t returns;
+	uint64_t probes;
+	uint64_t found_slow;
 	uint64_t drop_late;
 	uint64_t drop_limit;
 	uint64_t drop_pool;

@@ -2,7 +2,8 @@
 /*
  * Why the detached queues of a tap are lanes: each takes frames against a send
  * buffer of its own, whose size was set while it was attached, and none gets
- * frames from the host.
+ * frames from the host. And why one with a send buffer of next to nothing is a
+ * probe.
  */
 #include <errno.h>
 #include <linux/if_tun.h>
@@ -17,6 +18,7 @@
 #define LEN     1442
 #define BIG     200000
 #define SMALL   32768
+#define TINY    4
 #define FOREVER 5000
 
 static char frame[12 + LEN];
@@ -73,17 +75,20 @@ static void make_network(void)
 int main(void)
 {
 	static char hello[10 + 60];
-	int express, side, other, packet, n;
+	int express, side, other, probe, packet, n;
 	char buf[2048];
 
 	own_network();
 	express = open_tap("tap0", true);
 	side = open_tap("tap0", true);
 	other = open_tap("tap0", true);
+	probe = open_tap("tap0", true);
 	make_network();
 	set_sndbuf(express, SMALL);
 	detach(side);
 	detach(other);
+	set_sndbuf(express, TINY);
+	detach(probe);
 	set_sndbuf(express, BIG);
 	address_to(1);
 	/* The bridge port needs a moment until it forwards. */
@@ -97,11 +102,16 @@ int main(void)
 	     "until a send buffer of its own is full");
 	fact(n <= SMALL / LEN,
 	     "whose size is the one set while it was attached, not later");
+	fact(ready(probe, POLLOUT, 0) && fill(probe) == 1,
+	     "a queue with a send buffer of 4 bytes takes one frame, not two");
+	fact(!ready(probe, POLLOUT, 0),
+	     "and is not writable while that waits in the host");
 	address_to(2);
 	fact(fill(other) > 0,
 	     "a third queue is not full while both others are");
 	fact(!ready(side, POLLOUT, 0) && ready(side, POLLOUT, 2000),
 	     "a detached queue becomes writable when it has drained");
+	fact(ready(probe, POLLOUT, 2000), "but as soon as it has left");
 	packet = open_packet("tap0");
 	memset(hello + 10, 2, 12);
 	for (int i = 0; i < 50; i++)

@@ -56,9 +56,12 @@ static void arrive(struct lane_net *n, const struct net_packet *p,
 {
 	struct net_dest *d = &n->dest[p->dest];
 
-	if (d->taken && (int32_t)(p->pkt.seq - d->last_seq) <= 0)
+	if (d->taken && ((int32_t)(p->pkt.seq - d->last_seq) < 0 ||
+			 (p->pkt.seq == d->last_seq &&
+			  (!p->whole || p->offset <= d->last_offset))))
 		n->reordered++;
 	d->last_seq = p->pkt.seq;
+	d->last_offset = p->offset;
 	d->taken++;
 	d->taken_bytes += p->pkt.len;
 	if (d->taken_ns && n->ls.now_ns - d->taken_ns > d->stall_ns)
@@ -69,7 +72,8 @@ static void arrive(struct lane_net *n, const struct net_packet *p,
 		return;
 	assert_true(d->count < NET_QUEUE);
 	d->queue[(d->first + d->count++) % NET_QUEUE] =
-		(struct net_queued){ (uint8_t)way, p->pkt.len };
+		(struct net_queued){ (uint8_t)way, p->small, p->pkt.len,
+				     p->added_ns };
 	n->way[way].charged += p->pkt.len + OVERHEAD;
 }
 
@@ -145,17 +149,28 @@ static struct net_packet *to_packet(struct vl_pkt *pkt)
 	return vl_container_of(pkt, struct net_packet, pkt);
 }
 
+static void give_back(struct lane_net *n, struct net_packet *p)
+{
+	assert_true(p->used);
+	p->used = false;
+	n->n_used--;
+	n->pool -= p->kept;
+}
+
 static void on_done(void *owner, struct vl_pkt *pkt, enum vl_pkt_end end)
 {
 	struct lane_net *n = owner;
 	struct net_packet *p = to_packet(pkt);
+	struct net_dest *d = &n->dest[p->dest];
 
-	assert_true(p->used);
 	assert_false(pkt->sending);
-	p->used = false;
-	n->n_used--;
-	n->dest[p->dest].ended[end]++;
-	n->pool -= p->kept;
+	assert_int_equal(p->parts, 0);
+	d->ended[end]++;
+	if (end != VL_PKT_SENT)
+		d->largest_dropped = vl_max_u32(d->largest_dropped, pkt->len);
+	if (p->whole && !--p->whole->parts)
+		give_back(n, p->whole);
+	give_back(n, p);
 }
 
 static bool on_park(void *owner, struct vl_pkt *pkt, bool may_copy)
@@ -175,12 +190,75 @@ static bool on_park(void *owner, struct vl_pkt *pkt, bool may_copy)
 	return true;
 }
 
+static struct net_packet *free_packet(struct lane_net *n)
+{
+	for (uint32_t i = 0; i < NET_PACKETS; i++)
+		if (!n->packet[i].used)
+			return &n->packet[i];
+	fail_msg("more packets wait than the pool holds");
+	return n->packet;
+}
+
+/* Part of @w with @len bytes of payload behind @offset. */
+static struct net_packet *make_part(struct lane_net *n, struct net_packet *w,
+				    uint32_t offset, uint32_t len)
+{
+	struct net_packet *p = free_packet(n);
+	uint32_t head = NET_SEGMENT - NET_MSS;
+
+	*p = (struct net_packet){
+		.pkt = {
+			.iov = p->iov,
+			.n_iov = 2,
+			.len = head + len,
+			.seq = w->pkt.seq,
+			.tag = (uint64_t)(p - n->packet),
+		},
+		.dest = w->dest,
+		.used = true,
+		.kept = w->kept,
+		.whole = w,
+		.offset = offset,
+		.added_ns = w->added_ns,
+	};
+	memcpy(p->head, w->head, sizeof(p->head));
+	p->iov[0] = (struct iovec){ p->head, sizeof(p->head) };
+	p->iov[1] = (struct iovec){ filler, p->pkt.len - VL_DEST_PEEK };
+	n->n_used++;
+	n->pool += p->kept;
+	w->parts++;
+	return p;
+}
+
 static struct vl_pkt *on_cut(void *owner, struct vl_pkt *pkt, uint32_t bytes)
 {
-	(void)owner;
-	(void)bytes;
-	pkt->can_cut = false;
-	return NULL;
+	struct lane_net *n = owner;
+	struct net_packet *w = to_packet(pkt);
+	uint32_t payload = pkt->len - (NET_SEGMENT - NET_MSS);
+	uint32_t part = vl_max_u32(bytes / NET_MSS, 1) * NET_MSS;
+	uint32_t parts = (payload + part - 1) / part;
+	struct vl_pkt *first = NULL, **link = &first;
+
+	assert_true(pkt->can_cut);
+	assert_true(w->used);
+	assert_false(pkt->sending);
+	assert_true(pkt->len > bytes);
+	assert_true(n->ls.side[pkt->lane].slow);
+	n->cut_calls++;
+	pkt->can_cut = n->cut != NET_CUT_NEVER;
+	if (n->cut != NET_CUT || parts < 2 ||
+	    n->n_used + parts + VL_LANES_BATCH > NET_PACKETS ||
+	    (w->kept && n->pool + parts > n->pool_max))
+		return NULL;
+	for (uint32_t done = 0; done < payload; done += part) {
+		*link = &make_part(n, w, done, vl_min_u32(part, payload - done))
+				 ->pkt;
+		link = &(*link)->next;
+	}
+	n->pool_peak = vl_max_u32(n->pool_peak, n->pool);
+	n->dest[w->dest].cuts++;
+	n->dest[w->dest].offered += parts - 1;
+	return first;
 }
 
 static const struct vl_lane_set_ops lane_ops = { on_done, on_park, on_cut };
@@ -218,15 +296,6 @@ void net_free(struct lane_net *n)
 	free(n->dest);
 }
 
-static struct net_packet *free_packet(struct lane_net *n)
-{
-	for (uint32_t i = 0; i < NET_PACKETS; i++)
-		if (!n->packet[i].used)
-			return &n->packet[i];
-	fail_msg("more packets wait than the pool holds");
-	return n->packet;
-}
-
 static void make_frame(struct net_packet *p, unsigned int dest, uint32_t len)
 {
 	uint8_t *frame = p->head + NET_HDR_LEN;
@@ -261,11 +330,17 @@ bool net_add(struct lane_net *n, unsigned int dest, uint32_t len)
 	make_frame(p, dest, len);
 	p->used = true;
 	p->kept = false;
+	p->small = len <= NET_SEGMENT;
+	p->whole = NULL;
+	p->offset = 0;
+	p->parts = 0;
+	p->added_ns = n->ls.now_ns;
 	n->n_used++;
 	p->pkt.iov = p->iov;
 	p->pkt.n_iov = 2;
 	p->pkt.len = len;
 	p->pkt.seq = n->seq++;
+	p->pkt.can_cut = !p->small;
 	p->pkt.tag = (uint64_t)(p - n->packet);
 	n->dest[dest].offered++;
 	vl_lane_set_send(&n->ls, &p->pkt);
@@ -309,6 +384,8 @@ static void drain(struct lane_net *n, struct net_dest *d, uint64_t ns)
 		if (takes > d->credit_ns)
 			return;
 		d->credit_ns -= takes;
+		if (q->small && n->ls.now_ns - q->added_ns > d->small_ns)
+			d->small_ns = n->ls.now_ns - q->added_ns;
 		n->way[q->way].charged -= q->len + OVERHEAD;
 		d->first = (d->first + 1) % NET_QUEUE;
 		d->count--;

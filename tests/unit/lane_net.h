@@ -7,6 +7,9 @@
  * destination and is charged to the way until it has left there. A way takes
  * packets while less than its send buffer is charged, and is writable again
  * below half of it. A refused send cancels those linked behind it.
+ *
+ * Packets of more than NET_SEGMENT bytes can be cut, into parts of whole
+ * segments.
  */
 #ifndef TESTS_LANE_NET_H
 #define TESTS_LANE_NET_H
@@ -17,11 +20,15 @@
 #define NET_QUEUE   512u
 #define NET_PACKETS 1024u
 #define NET_HDR_LEN 12u
+#define NET_SEGMENT 1514u
+#define NET_MSS     1448u /* payload of a segment */
 
 /* A packet that a way took and its destination has not got yet. */
 struct net_queued {
 	uint8_t way;
+	bool small; /* was added as one of at most NET_SEGMENT bytes */
 	uint32_t len;
+	uint64_t added_ns;
 };
 
 struct net_dest {
@@ -30,7 +37,12 @@ struct net_dest {
 	struct net_queued queue[NET_QUEUE];
 	uint32_t first, count;
 	uint32_t last_seq; /* of the packet that came last */
+	uint32_t last_offset;
+	/* Once a packet is cut, its parts are what was offered. */
 	uint64_t offered, taken, taken_bytes, ended[VL_PKT_POOL + 1];
+	uint64_t cuts;
+	uint32_t largest_dropped;
+	uint64_t small_ns;           /* longest way of a small packet */
 	uint64_t stall_ns, taken_ns; /* longest gap between two packets */
 };
 
@@ -48,6 +60,17 @@ struct net_packet {
 	uint16_t dest;
 	bool used;
 	bool kept;
+	bool small;
+	struct net_packet *whole; /* what this is a part of */
+	uint32_t offset;          /* in it, of the payload */
+	uint32_t parts;           /* it was cut into, and not done */
+	uint64_t added_ns;
+};
+
+enum net_cut {
+	NET_CUT,
+	NET_CUT_LATER, /* refused for now */
+	NET_CUT_NEVER, /* refused for good */
 };
 
 struct lane_net {
@@ -64,6 +87,8 @@ struct lane_net {
 	bool broken_link;    /* those linked behind are cancelled */
 	uint32_t fail_every; /* every so many sends end with EINVAL */
 	uint32_t sends;
+	enum net_cut cut; /* what is done when a cut is asked for */
+	uint64_t cut_calls;
 	int poll_result; /* nonzero: what arming a poll returns */
 	uint64_t reordered;
 	uint32_t rounds; /* of the last turn */

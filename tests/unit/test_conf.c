@@ -75,7 +75,7 @@ static void test_defaults(void **state)
 	assert_int_equal(c.params.queue_pairs, 1);
 	assert_int_equal(c.params.sndbuf, 0);
 	assert_true(c.params.sndbuf_auto);
-	assert_int_equal(c.params.lanes, 1);
+	assert_int_equal(c.params.lanes, 8);
 	assert_int_equal(c.tx_full, VL_TX_FULL_LANES);
 	assert_false(c.mac_set);
 	assert_int_equal(c.mtu, 0);
@@ -421,6 +421,11 @@ static void test_lanes_advice(void **state)
 			       "bridge-nf-call-iptables"));
 	b.limited = false;
 	assert_non_null(strstr(vl_lanes_advice(&c, &b, true), "unlimited"));
+	b.probes = 2;
+	assert_null(vl_lanes_advice(&c, &b, false));
+	assert_non_null(strstr(vl_lanes_advice(&c, &b, true),
+			       "bridge-nf-call-iptables"));
+	b.probes = 0;
 	b.ways = 1;
 	assert_null(vl_lanes_advice(&c, &b, true));
 	b.limited = true;
