@@ -384,6 +384,7 @@ static void drain(struct lane_net *n, struct net_dest *d, uint64_t ns)
 		if (takes > d->credit_ns)
 			return;
 		d->credit_ns -= takes;
+		d->smalls += q->small;
 		if (q->small && n->ls.now_ns - q->added_ns > d->small_ns)
 			d->small_ns = n->ls.now_ns - q->added_ns;
 		n->way[q->way].charged -= q->len + OVERHEAD;

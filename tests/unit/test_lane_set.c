@@ -19,6 +19,7 @@
 #define EXPRESS_BUF 131072u
 #define SIDE_BUF    32768u
 #define STALLED     1u /* byte per second */
+#define LARGE       60000u
 
 static struct lane_net net;
 
@@ -233,7 +234,8 @@ static void surprising_refusal_keeps_the_order(void **state)
 static uint64_t shake(unsigned int ways)
 {
 	uint32_t rnd = 7;
-	uint64_t merges = 0;
+	uint64_t merges = 0, cuts = 0;
+	unsigned int hot = 0; /* has half of the traffic, for a while */
 
 	init(ways);
 	net.way[0].sndbuf = 20000;
@@ -246,11 +248,19 @@ static uint64_t shake(unsigned int ways)
 			net.dest[random_below(&rnd, 30)].rate =
 				random_below(&rnd, 3) *
 				(100000 + random_below(&rnd, 300000));
-		while (n--)
-			net_add(&net, random_below(&rnd, 30),
-				60 + random_below(&rnd, 1455));
+		if (random_below(&rnd, 50) == 0)
+			hot = random_below(&rnd, 30);
+		while (n--) {
+			unsigned int dest = random_below(&rnd, 60);
+			uint32_t len = 60 + random_below(&rnd, 1455);
+
+			if (random_below(&rnd, 20) == 0)
+				len = 60 + random_below(&rnd, LARGE);
+			net_add(&net, dest < 30 ? dest : hot, len);
+		}
 		net_turn(&net);
 		net_advance(&net, random_below(&rnd, 2000000));
+		net.cut = random_below(&rnd, 4) ? NET_CUT : NET_CUT_LATER;
 		if (random_below(&rnd, 1000) == 0) {
 			vl_lane_set_link(&net.ls, true);
 			net_turn(&net);
@@ -265,10 +275,13 @@ static uint64_t shake(unsigned int ways)
 	for (unsigned int i = 0; i < 30; i++) {
 		const struct net_dest *d = &net.dest[i];
 
+		cuts += d->cuts;
+
 		assert_true(d->taken > 0);
 		assert_int_equal(d->ended[VL_PKT_SENT], d->taken);
 		assert_int_equal(d->taken + net_dropped(&net, i), d->offered);
 	}
+	assert_true(cuts > 0);
 	finish();
 	return merges;
 }
@@ -554,6 +567,173 @@ static void failing_poll_ends(void **state)
 	finish();
 }
 
+/*
+ * One sender of large packets, twice as many as get through, and a small packet
+ * every 10 ms, for @ms. Returns how long the slowest small one was under way.
+ */
+static uint64_t large_and_small(unsigned int ms)
+{
+	struct net_dest *d = &net.dest[1];
+	uint64_t owed = 0;
+
+	d->small_ns = 0;
+	d->smalls = 0;
+	d->largest_dropped = 0;
+	for (unsigned int t = 0; t < ms; t++) {
+		owed += 2 * SLOW_RATE / 1000;
+		if (owed >= LARGE && net_add(&net, 1, LARGE))
+			owed -= LARGE;
+		if (t % 10 == 0)
+			assert_true(net_add(&net, 1, 100));
+		net_turn(&net);
+		net_advance(&net, MS);
+	}
+	return d->small_ns;
+}
+
+/* Cut, they are no worse for those behind them than packets of one segment: 25
+ * ms wait in the FIFO, 26 ms in the kernel, and some that always may. Whole,
+ * they leave no room for small ones. */
+static void large_packets_are_cut(void **state)
+{
+	struct net_dest *d;
+	uint64_t begin;
+
+	(void)state;
+	init(8);
+	d = &net.dest[1];
+	d->rate = SLOW_RATE;
+	net.cut = NET_CUT_LATER;
+	(void)large_and_small(1000);
+	(void)large_and_small(2000);
+	assert_true(net.cut_calls > 0);
+	assert_int_equal(d->cuts, 0);
+	assert_true(d->smalls < 100);
+	net.cut = NET_CUT;
+	(void)large_and_small(1000);
+	begin = d->taken_bytes;
+	assert_true(large_and_small(2000) < 70 * MS);
+	assert_true(d->smalls >= 190);
+	assert_true(d->cuts > 0);
+	assert_true(d->taken_bytes - begin >= 2 * SLOW_RATE * 95 / 100);
+	/* What is dropped is parts that drain in 4 ms, or small ones. */
+	assert_true(net_dropped(&net, 1) > 0);
+	assert_true(d->largest_dropped > 0);
+	assert_true(d->largest_dropped <= SLOW_RATE / 250 * 11 / 10);
+	assert_true(net.ls.side[1].rate > SLOW_RATE * 9 / 10);
+	assert_true(net.ls.side[1].rate < SLOW_RATE * 11 / 10);
+	settle();
+	assert_int_equal(d->taken + net_dropped(&net, 1), d->offered);
+	finish();
+}
+
+/* Neither an innocent destination on a side lane nor one on the express lane
+ * has anything cut. */
+static void only_slow_lanes_cut(void **state)
+{
+	(void)state;
+	init(8);
+	net.dest[1].rate = STALLED;
+	for (int t = 0; t < 200; t++) {
+		/* In the first turn the lane is not known to be slow. */
+		for (int i = 0; i < 4; i++) {
+			net_add(&net, 1, LARGE);
+			net_add(&net, 2, LARGE);
+		}
+		net_turn(&net);
+		if (t == 0)
+			assert_int_equal(net.cut_calls, 0);
+		net_advance(&net, MS);
+	}
+	assert_true(net.dest[1].cuts > 0);
+	assert_int_equal(net.dest[2].cuts, 0);
+	assert_int_equal(net.dest[2].taken, 800);
+	assert_int_not_equal(vl_lane_set_state(&net.ls, 1), VL_LANE_IDLE);
+	assert_int_not_equal(vl_lane_set_state(&net.ls, 2), VL_LANE_IDLE);
+	net.dest[1].rate = 0;
+	settle();
+	finish();
+}
+
+/* One that cannot be cut waits and leaves whole, and is asked for once. */
+static void refused_cut_leaves_it_whole(void **state)
+{
+	uint64_t taken;
+
+	(void)state;
+	init(4);
+	net.way[0].sndbuf = 22000;
+	net.dest[1].rate = STALLED;
+	net.cut = NET_CUT_NEVER;
+	for (int i = 0; i < 40; i++)
+		net_add(&net, 1, 1500);
+	net_turn(&net);
+	net_advance(&net, 50 * MS);
+	taken = net.dest[1].taken_bytes + net.ls.side[1].bytes;
+	for (int i = 0; i < 3; i++)
+		net_add(&net, 1, LARGE);
+	net_turn(&net);
+	assert_int_equal(net.cut_calls, 3);
+	for (int i = 0; i < 5; i++) {
+		net_advance(&net, MS);
+		net_turn(&net);
+	}
+	assert_int_equal(net.cut_calls, 3);
+	assert_int_equal(net.ls.side[1].bytes + net.dest[1].taken_bytes,
+			 taken + 3 * LARGE);
+	net.dest[1].rate = 0;
+	settle();
+	assert_int_equal(net.dest[1].taken_bytes, taken + 3 * LARGE);
+	assert_int_equal(net.dest[1].offered, 43);
+	assert_int_equal(net_dropped(&net, 1), 0);
+	finish();
+}
+
+/* One for which there was no room is cut when there is: while the lane is
+ * full, or at the latest before it is sent. */
+static void cut_later(bool when_writable)
+{
+	struct net_dest *d;
+	uint64_t taken;
+
+	init(4);
+	net.way[0].sndbuf = 22000;
+	d = &net.dest[1];
+	d->rate = STALLED;
+	net.cut = NET_CUT_LATER;
+	for (int i = 0; i < 40; i++)
+		net_add(&net, 1, 1500);
+	net_turn(&net);
+	net_advance(&net, 50 * MS);
+	net_add(&net, 1, LARGE);
+	net_add(&net, 1, 300);
+	net_turn(&net);
+	assert_true(net.cut_calls > 0);
+	assert_int_equal(d->cuts, 0);
+	taken = d->taken;
+	net.cut = NET_CUT;
+	if (!when_writable) {
+		net_turn(&net);
+		assert_int_equal(d->taken, taken);
+		assert_int_equal(d->cuts, 1);
+		assert_int_equal(net.pool, net.n_used);
+	}
+	d->rate = 0;
+	settle();
+	assert_int_equal(d->cuts, 1);
+	assert_int_equal(net_dropped(&net, 1), 0);
+	assert_int_equal(d->taken, d->offered);
+	assert_true(d->offered > 42);
+	finish();
+}
+
+static void cut_refused_for_now_comes_later(void **state)
+{
+	(void)state;
+	cut_later(false);
+	cut_later(true);
+}
+
 static void one_way_means_waiting(void **state)
 {
 	(void)state;
@@ -591,6 +771,10 @@ int main(void)
 		cmocka_unit_test(deactivation_ends_the_waiting),
 		cmocka_unit_test(full_table_is_no_trouble),
 		cmocka_unit_test(failing_poll_ends),
+		cmocka_unit_test(large_packets_are_cut),
+		cmocka_unit_test(only_slow_lanes_cut),
+		cmocka_unit_test(refused_cut_leaves_it_whole),
+		cmocka_unit_test(cut_refused_for_now_comes_later),
 		cmocka_unit_test(one_way_means_waiting),
 	};
 
