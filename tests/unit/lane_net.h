@@ -42,7 +42,8 @@ struct net_dest {
 	uint64_t offered, taken, taken_bytes, ended[VL_PKT_POOL + 1];
 	uint64_t cuts;
 	uint32_t largest_dropped;
-	uint64_t small_ns;           /* longest way of a small packet */
+	/* Small packets that came, and the longest that one was under way. */
+	uint64_t smalls, small_ns;
 	uint64_t stall_ns, taken_ns; /* longest gap between two packets */
 };
 
