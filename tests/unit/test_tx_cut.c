@@ -561,7 +561,9 @@ static void start_again_with_full_lanes(void **state)
 	dev_kick(&f.d, LF_TX);
 	dev_wait_used(&f.d, LF_TX, 60);
 	assert_int_equal(lf_take(&f), 60);
+	pthread_mutex_lock(&f.d.lock);
 	assert_int_equal(f.taken[9], 60);
+	pthread_mutex_unlock(&f.d.lock);
 	/* And more for those that are stalled. */
 	for (uint32_t i = 0; i < 20; i++)
 		(void)add(1 + i % 5, 20000, MSS, &pages_indirect);
