@@ -195,10 +195,24 @@ uint64_t lf_dropped(const struct lanes_fixture *f)
 	return n->drop_full + n->drop_late + n->drop_limit + n->drop_pool;
 }
 
+uint32_t lf_quiesce(struct lanes_fixture *f)
+{
+	uint64_t end = vl_now_ns() + 5 * VL_NS_PER_SEC;
+	uint32_t n = 0, descs;
+
+	do {
+		n += lf_take(f);
+		lf_check_bounds(f);
+		descs = f->num - f->d.ring[LF_TX].n_free;
+	} while (descs != f->snap.pair[0].held_descs && vl_now_ns() < end);
+	assert_int_equal(descs, f->snap.pair[0].held_descs);
+	return n;
+}
+
 uint64_t lf_settle(struct lanes_fixture *f)
 {
 	const struct vl_pair_snapshot *p = &f->snap.pair[0];
-	uint64_t taken = 0, end = vl_now_ns() + 2 * VL_NS_PER_SEC;
+	uint64_t taken = 0, end = vl_now_ns() + 5 * VL_NS_PER_SEC;
 
 	do {
 		lf_nap_ms(1);
@@ -206,6 +220,8 @@ uint64_t lf_settle(struct lanes_fixture *f)
 	} while ((p->pool_bytes || p->held_descs) && vl_now_ns() < end);
 	assert_int_equal(p->pool_bytes, 0);
 	assert_int_equal(p->held_descs, 0);
+	/* Again: counters were read before these. */
+	lf_check_bounds(f);
 	pthread_mutex_lock(&f->d.lock);
 	assert_int_equal(f->bad, 0);
 	for (unsigned int i = 0; i < LF_DESTS; i++)

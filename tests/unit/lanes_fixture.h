@@ -74,6 +74,9 @@ void lf_nap_ms(long ms);
 void lf_check_bounds(struct lanes_fixture *f);
 /* Packets that waited, or had to, and were dropped; of the last snapshot. */
 uint64_t lf_dropped(const struct lanes_fixture *f);
+/* Waits until the device has nothing of the driver's but what waits. Returns the
+ * chains that came back meanwhile. */
+uint32_t lf_quiesce(struct lanes_fixture *f);
 /* Waits until nothing waits, and checks that all packets counted as sent were
  * taken, and were good. Returns their number. */
 uint64_t lf_settle(struct lanes_fixture *f);

@@ -351,17 +351,15 @@ static void above_half_of_the_ring_parts_are_copied(void **state)
 	assert_true(before > 16);
 	dev_kick(&f.d, LF_TX);
 	wait_cut(1);
-	assert_int_equal(lf_take(&f), 0);
+	assert_int_equal(lf_quiesce(&f), 0);
 	assert_int_equal(f.snap.pair[0].held_descs, 1 + before);
 	/* One small packet, the whole and its parts. */
 	assert_int_equal(f.snap.pair[0].pool_bytes, (1 + 1 + 46) * 2048);
 
 	assert_true(add(1, WHOLE, MSS, &pages));
 	dev_kick(&f.d, LF_TX);
-	dev_wait_used(&f.d, LF_TX, 1);
-	lf_check_bounds(&f);
+	assert_int_equal(lf_quiesce(&f), 1);
 	assert_int_equal(f.snap.pair[0].tx.gso_cut, 2);
-	assert_int_equal(lf_take(&f), 1);
 	assert_int_equal(f.snap.pair[0].held_descs, 1 + before);
 	/* Its parts have a small buffer more each, and it is no more. */
 	assert_int_equal(f.snap.pair[0].pool_bytes,
@@ -380,6 +378,7 @@ static void above_half_of_the_ring_parts_are_copied(void **state)
 static void waiting_packets_are_cut_later(void **state)
 {
 	uint32_t n = 2 * LF_CHARGE_MAX, held;
+	uint64_t pool, parts;
 
 	init(*state, 64, 1);
 	for (uint32_t i = 0; i < n; i++)
@@ -396,14 +395,16 @@ static void waiting_packets_are_cut_later(void **state)
 	assert_true(add(1, 100, MSS, &one_piece));
 	dev_kick(&f.d, LF_TX);
 	wait_cut(2);
+	assert_int_equal(lf_quiesce(&f), 0);
 	assert_int_equal(f.snap.pair[0].held_descs, held + 1);
-	/* The small packet, both frames with their parts, 33 of the copy. */
-	assert_int_equal(f.snap.pair[0].pool_bytes,
-			 (1 + 2 * (1 + 46) + 33) * 2048);
+	pool = f.snap.pair[0].pool_bytes;
 	lf_release(&f, false);
 	dev_wait_used(&f.d, LF_TX, 2);
 	lf_take(&f);
-	check_all_accounted();
+	parts = check_all_accounted() - small_sent;
+	assert_true(parts > 2);
+	/* The small packet, both frames, 33 of the copy, and the parts. */
+	assert_int_equal(pool, (1 + 2 + 33 + parts) * 2048);
 	assert_int_equal(lf_dropped(&f), 0);
 	finish();
 }
@@ -447,7 +448,7 @@ static void bounds_hold_at_all_times(void **state)
 
 	init(*state, RING, 10);
 	end = vl_now_ns() + 600 * LF_MS;
-	while (vl_now_ns() < end) {
+	while (vl_now_ns() < end || samples < 200) {
 		for (uint32_t i = 0; i < 24; i++)
 			flight += add(rd_range(&seed, 1, 12),
 				      payloads[rd_range(&seed, 0, 5)],
@@ -460,7 +461,6 @@ static void bounds_hold_at_all_times(void **state)
 		if (++samples % 50 == 0)
 			lf_release(&f, true);
 	}
-	assert_true(samples > 100);
 	assert_true(held > RING / 4);
 	assert_true(f.snap.pair[0].tx.gso_cut > 20);
 	lf_release(&f, false);
@@ -484,8 +484,7 @@ static uint32_t fill_lanes(uint32_t stalled, uint32_t n, uint32_t payload)
 		for (uint32_t dest = 1; dest <= stalled; dest++)
 			flight += add(dest, 100, MSS, &one_piece);
 		dev_kick(&f.d, LF_TX);
-		lf_nap_ms(1);
-		flight -= lf_take(&f);
+		flight -= lf_quiesce(&f);
 	}
 	lf_nap_ms(20);
 	for (uint32_t k = 0; k < n; k++) {
@@ -494,9 +493,8 @@ static uint32_t fill_lanes(uint32_t stalled, uint32_t n, uint32_t payload)
 				      k % 2 ? &pages_indirect : &pages);
 		dev_kick(&f.d, LF_TX);
 		lf_nap_ms(2);
-		flight -= lf_take(&f);
+		flight -= lf_quiesce(&f);
 	}
-	lf_check_bounds(&f);
 	assert_true(f.snap.pair[0].tx.gso_cut > stalled / 2);
 	assert_true(flight > 0);
 	return flight;
