@@ -43,6 +43,9 @@
  * While half of it is free a batch of small frames needs no links
  * (vl_lane_begin()). */
 #define AUTO_SNDBUF  524288
+/* Of one for the slowest destinations: three frames, one is left when it is
+ * writable again. */
+#define SHORT_SNDBUF 8192
 /* Of a probe: with one packet it is full, and it is writable without. */
 #define PROBE_SNDBUF 4
 /* At most this for a side lane: some 10 ms at 10 Mbit/s. A faster one is
@@ -378,6 +381,7 @@ static void distribute(struct tap *t, const struct vl_backend_params *p)
 	t->base.ways = t->n_opened / p->queue_pairs;
 	t->base.probes = probes_of(t->base.ways);
 	t->base.ways -= t->base.probes;
+	t->base.short_ways = t->base.ways / 4;
 	for (unsigned int i = 0; i < t->n_opened; i++)
 		t->fd[i % p->queue_pairs][i / p->queue_pairs] = t->opened[i];
 }
@@ -431,9 +435,11 @@ static int set_sndbuf(struct tap *t, const struct vl_backend_params *p,
 		value = AUTO_SNDBUF;
 	else if (p->sndbuf && p->sndbuf < INT_MAX)
 		value = (int)p->sndbuf;
-	code = detach_ways(t, 1, ways,
-			   value < SIDE_SNDBUF ? value : SIDE_SNDBUF, err,
-			   size);
+	code = detach_ways(t, 1, ways - t->base.short_ways,
+			   vl_min_int(value, SIDE_SNDBUF), err, size);
+	if (!code)
+		code = detach_ways(t, ways - t->base.short_ways, ways,
+				   vl_min_int(value, SHORT_SNDBUF), err, size);
 	if (!code)
 		code = detach_ways(t, ways, ways + t->base.probes, PROBE_SNDBUF,
 				   err, size);
@@ -591,13 +597,17 @@ static uint64_t tap_headroom(struct vl_backend *b, unsigned int port,
 {
 	struct tap *t = to_tap(b);
 	struct pollfd p = { .fd = t->fd[port][way], .events = POLLOUT };
-	uint64_t size = (uint64_t)t->sndbuf;
+	int size = t->sndbuf;
 
 	if (poll(&p, 1, 0) != 1 || !(p.revents & POLLOUT))
 		return 0;
 	if (way >= b->ways)
-		return PROBE_SNDBUF;
-	return (way ? vl_min_u64(size, SIDE_SNDBUF) : size) / 2;
+		size = PROBE_SNDBUF;
+	else if (way >= b->ways - b->short_ways)
+		size = vl_min_int(size, SHORT_SNDBUF);
+	else if (way)
+		size = vl_min_int(size, SIDE_SNDBUF);
+	return (uint64_t)size / 2;
 }
 
 static void tap_recv(struct vl_backend *b, unsigned int port, struct vl_io *io,

@@ -32,6 +32,11 @@ static inline uint32_t vl_min_u32(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
+static inline int vl_min_int(int a, int b)
+{
+	return a < b ? a : b;
+}
+
 static inline uint32_t vl_max_u32(uint32_t a, uint32_t b)
 {
 	return a > b ? a : b;

@@ -122,6 +122,9 @@ struct vl_backend {
 	struct vl_backend_caps caps;
 	unsigned int ports;
 	unsigned int ways; /* out of each port; all but the first only send */
+	/* The last so many of them have a short send buffer, of a few packets:
+	 * for the slowest destinations. */
+	unsigned int short_ways;
 	/* More ways, numbered behind these, that take a packet only while none
 	 * is charged to them; headroom() is 0 as long as one is. */
 	unsigned int probes;

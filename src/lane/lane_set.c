@@ -47,6 +47,7 @@ int vl_lane_set_start(struct vl_lane_set *ls, struct vl_backend *backend,
 		ways = 1;
 	}
 	ls->n = vl_min_u32(ways, VL_LANES_MAX);
+	ls->first_short = ls->n - vl_min_u32(backend->short_ways, ls->n - 1);
 	for (unsigned int i = 0; i < ls->n; i++)
 		vl_lane_bind(&ls->lane[i], backend, port, i, io);
 	vl_probes_start(ls, backend, port, io);

@@ -66,6 +66,8 @@ struct vl_lane_set {
 	void *owner;
 	enum vl_tx_full mode;
 	unsigned int n; /* lanes, express included */
+	/* Lanes from here to n have a short send buffer. */
+	unsigned int first_short;
 	struct vl_lane lane[VL_LANES_MAX];
 	struct vl_side side[VL_LANES_MAX]; /* [0]: counters only */
 	struct vl_dest_table dests;

@@ -7,8 +7,12 @@
 
 /* A drain rate is measured over so long a time of backlog. */
 #define RATE_WINDOW_NS 50000000ULL
-/* So much drains from a full side lane before it is writable. */
+/* Packets that one sender keeps under way for the sake of throughput. */
+#define SENDER_PACKETS 4u
+/* So much drains from a full side lane before it is writable, as a rule. */
 #define WRITABLE_BYTES 16384u
+/* At most so much: its send buffer, which a packet of 64 KiB may exceed. */
+#define SENT_BYTES     98304u
 
 bool vl_side_is_idle(const struct vl_side *s)
 {
@@ -123,13 +127,21 @@ void vl_side_measure(struct vl_side *s, uint64_t now_ns)
 	s->rate_bytes = 0;
 }
 
-uint64_t vl_side_drain_rate(const struct vl_side *s, uint64_t now_ns)
+/* The measured rate, or what is possible if nothing but @slack more than was
+ * counted has drained since the last measurement. */
+static uint64_t bounded_rate(const struct vl_side *s, uint64_t now_ns,
+			     uint32_t slack)
 {
 	uint64_t rate = s->rate ? s->rate : UINT64_MAX;
 	uint64_t took = s->rate_from_ns ? now_ns - s->rate_from_ns : 0;
-	uint64_t most = s->rate_bytes + WRITABLE_BYTES;
+	uint64_t most = s->rate_bytes + slack;
 
 	return took ? vl_min_u64(rate, most * VL_NS_PER_SEC / took) : rate;
+}
+
+uint64_t vl_side_drain_rate(const struct vl_side *s, uint64_t now_ns)
+{
+	return bounded_rate(s, now_ns, WRITABLE_BYTES);
 }
 
 /* Bytes that drain in @ns at @rate, but not more than VL_FIFO_BYTES_MAX. */
@@ -142,8 +154,12 @@ static uint64_t drains(uint64_t rate, uint64_t ns)
 
 uint64_t vl_side_limit(const struct vl_side *s, uint64_t now_ns)
 {
-	return s->measuring ? drains(vl_side_drain_rate(s, now_ns), VL_FIFO_NS)
-			    : VL_FIFO_HELD_MAX;
+	uint64_t bytes;
+
+	if (!s->measuring)
+		return VL_FIFO_HELD_MAX;
+	bytes = drains(bounded_rate(s, now_ns, SENT_BYTES), VL_FIFO_NS);
+	return bytes > VL_FIFO_BYTES_MIN ? bytes : VL_FIFO_BYTES_MIN;
 }
 
 uint32_t vl_side_cut_bytes(const struct vl_side *s, uint64_t now_ns)
@@ -155,10 +171,10 @@ bool vl_side_is_short(const struct vl_side *s)
 {
 	uint32_t largest = 0;
 
-	if (s->n_pkts <= VL_FIFO_PACKETS_MIN)
+	if (s->n_pkts <= SENDER_PACKETS)
 		return true;
 	for (const struct vl_pkt *p = s->head; p; p = p->next)
 		if (p->len > largest)
 			largest = p->len;
-	return s->bytes <= (uint64_t)largest * VL_FIFO_PACKETS_MIN;
+	return s->bytes <= (uint64_t)largest * SENDER_PACKETS;
 }

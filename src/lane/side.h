@@ -17,7 +17,8 @@
 #define VL_FIFO_BYTES_MAX   (256ULL * 1024)
 /* So much while the rate is not known, where keeping it needs no copy. */
 #define VL_FIFO_HELD_MAX    (1024ULL * 1024)
-#define VL_FIFO_PACKETS_MIN 4u
+#define VL_FIFO_BYTES_MIN   (4ULL * 1514)
+#define VL_FIFO_PACKETS_MIN 2u
 #define VL_FIFO_PACKETS_MAX 128u
 /* A packet that keeps a slow lane busy for longer is cut to parts that do not:
  * those behind it see so much of delay, and a drop costs so much. */

@@ -28,21 +28,29 @@
 #define SLOW_FOR_NS    500000000ULL
 /* Of so many lanes one is kept in reserve. */
 #define RESERVE_LANES  5u
+/* What drains at fewer bytes per second wants a short send buffer: of another
+ * the standing delay is above 30 ms. */
+#define SHORT_RATE     625000u
 /* Lanes share unless one drains so many times as fast as the other. */
 #define UNLIKE         4u
 
 /* Moves destinations and waiting packets of lane @from to lane @to. */
-static void merge(struct vl_lane_set *ls, unsigned int from, unsigned int to)
+static void move_all(struct vl_lane_set *ls, unsigned int from, unsigned int to)
 {
 	struct vl_side *a = &ls->side[to], *b = &ls->side[from];
 
 	vl_dest_move(&ls->dests, (uint8_t)from, (uint8_t)to);
 	vl_side_take_over(a, b, (uint8_t)to);
 	VL_STAT_ADD(a->dests, b->dests);
-	VL_STAT_INC(a->merges);
 	vl_side_make_idle(b);
 	a->used_ns = ls->now_ns;
 	a->busy_ns = ls->now_ns;
+}
+
+static void merge(struct vl_lane_set *ls, unsigned int from, unsigned int to)
+{
+	move_all(ls, from, to);
+	VL_STAT_INC(ls->side[to].merges);
 }
 
 static uint64_t rate_of(const struct vl_lane_set *ls, unsigned int i)
@@ -96,6 +104,28 @@ static unsigned int idle_lane(const struct vl_lane_set *ls, unsigned int after,
 		    (full || is_drained(ls, i)))
 			return i;
 	return 0;
+}
+
+/* A lane that drains slowly is given up for one with a short send buffer, which
+ * the kernel does not let us change (rule 7). Returns whether one was. */
+static bool shorten_one(struct vl_lane_set *ls)
+{
+	unsigned int to = idle_lane(ls, ls->first_short - 1, false);
+
+	for (unsigned int i = 1; to && i < ls->first_short; i++) {
+		const struct vl_side *s = &ls->side[i];
+		uint64_t rate = s->rate;
+
+		if (!s->slow || !rate || rate > SHORT_RATE)
+			continue;
+		move_all(ls, i, to);
+		VL_STAT_INC(ls->side[to].moves);
+		vl_write_once(&ls->side[to].slow, true);
+		vl_write_once(&ls->side[to].rate, rate);
+		ls->side[to].measuring = true;
+		return true;
+	}
+	return false;
 }
 
 /* The lane that those share who cannot have one alone: the one with the most
@@ -202,6 +232,8 @@ bool vl_steer_apart(struct vl_lane_set *ls)
 
 	if (ls->now_ns - ls->split_ns >= SPLIT_NS) {
 		ls->split_ns = ls->now_ns;
+		if (shorten_one(ls))
+			return true;
 		dest = crowded_out(ls);
 	}
 	if (!dest)

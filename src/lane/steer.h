@@ -16,9 +16,9 @@ struct vl_dest *vl_steer_away(struct vl_lane_set *ls,
 			      const struct vl_dest_key *key);
 
 /*
- * Gives one destination of a shared lane that is slow a lane of its own, with
- * its waiting packets, if one deserves it and there is one to be had. Returns
- * whether it did.
+ * Gives a lane that turned out very slow a short send buffer, or one destination
+ * of a shared lane that is slow a lane of its own, with its waiting packets, if
+ * one deserves it and there is one to be had. Returns whether it did.
  */
 bool vl_steer_apart(struct vl_lane_set *ls);
 

@@ -509,7 +509,8 @@ static bool pkt_park(void *owner, struct vl_pkt *pkt, bool may_copy)
 		   txq->held_descs + chain->descs <= txq->vq.ring.num / 2) {
 		vl_write_once(&txq->held_descs, txq->held_descs + chain->descs);
 		chain->counted = true;
-	} else if (!may_copy || !take_out(txq, slot, VL_TX_RESERVE)) {
+	} else if ((slot->by_ref && !may_copy) ||
+		   !take_out(txq, slot, VL_TX_RESERVE)) {
 		return false;
 	}
 	count_in_pool(txq, slot);

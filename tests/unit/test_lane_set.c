@@ -212,7 +212,7 @@ static void surprising_refusal_keeps_the_order(void **state)
 {
 	(void)state;
 	init(4);
-	net.base.limited = false;
+	net.ls.lane[0].limited = false;
 	net.dest[1].rate = STALLED;
 	net.way[0].sndbuf = 5000;
 	for (int k = 0; k < 4; k++) {
@@ -335,6 +335,32 @@ static void standing_queue_is_dropped_early(void **state)
 	assert_true(net.ls.side[1].drops_late > 0);
 	assert_int_equal(net.ls.side[1].drops_late,
 			 net.dest[1].ended[VL_PKT_LATE]);
+	settle();
+	finish();
+}
+
+/* Rule 7: the slowest get the lanes with a short send buffer, others do not. */
+static void slowest_get_short_buffers(void **state)
+{
+	struct flow flows[] = {
+		{ .dest = 1, .rate = SLOW_RATE / 5 },
+		{ .dest = 2, .rate = 2 * SLOW_RATE },
+	};
+
+	(void)state;
+	init(8);
+	net.ls.first_short = 6;
+	net.way[6].sndbuf = 6000;
+	net.way[7].sndbuf = 6000;
+	net.dest[1].rate = SLOW_RATE / 10;
+	net.dest[2].rate = SLOW_RATE;
+	run(flows, 2, 3000);
+	assert_int_equal(vl_lane_set_state(&net.ls, 6), VL_LANE_SLOW);
+	assert_int_equal(net.ls.side[6].dests, 1);
+	assert_true(net.ls.side[6].rate < SLOW_RATE / 10 * 11 / 10);
+	assert_true(net.ls.side[6].sent_bytes > SLOW_RATE / 10);
+	assert_int_equal(vl_lane_set_state(&net.ls, 7), VL_LANE_IDLE);
+	assert_int_equal(net.ls.side[7].moves, 0);
 	settle();
 	finish();
 }
@@ -593,7 +619,7 @@ static uint64_t large_and_small(unsigned int ms)
 
 /* Cut, they are no worse for those behind them than packets of one segment: 25
  * ms wait in the FIFO, 26 ms in the kernel, and some that always may. Whole,
- * they leave no room for small ones. */
+ * each is 48 ms by itself. */
 static void large_packets_are_cut(void **state)
 {
 	struct net_dest *d;
@@ -605,15 +631,14 @@ static void large_packets_are_cut(void **state)
 	d->rate = SLOW_RATE;
 	net.cut = NET_CUT_LATER;
 	(void)large_and_small(1000);
-	(void)large_and_small(2000);
+	assert_true(large_and_small(2000) > 70 * MS);
 	assert_true(net.cut_calls > 0);
 	assert_int_equal(d->cuts, 0);
-	assert_true(d->smalls < 100);
 	net.cut = NET_CUT;
 	(void)large_and_small(1000);
 	begin = d->taken_bytes;
-	assert_true(large_and_small(2000) < 70 * MS);
-	assert_true(d->smalls >= 190);
+	assert_true(large_and_small(2000) < 60 * MS);
+	assert_true(d->smalls >= 180);
 	assert_true(d->cuts > 0);
 	assert_true(d->taken_bytes - begin >= 2 * SLOW_RATE * 95 / 100);
 	/* What is dropped is parts that drain in 4 ms, or small ones. */
@@ -762,6 +787,7 @@ int main(void)
 		cmocka_unit_test(order_survives_everything),
 		cmocka_unit_test(waiting_is_limited),
 		cmocka_unit_test(standing_queue_is_dropped_early),
+		cmocka_unit_test(slowest_get_short_buffers),
 		cmocka_unit_test(one_lane_leaves_room_for_others),
 		cmocka_unit_test(full_pool_drops_and_counts),
 		cmocka_unit_test(many_slow_ones_share),
