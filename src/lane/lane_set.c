@@ -74,7 +74,7 @@ int vl_lane_set_activate(struct vl_lane_set *ls, bool active)
 		if (!active)
 			vl_lane_set_down(&ls->lane[i], ls->lane[i].down);
 	}
-	for (unsigned int i = 0; i < ls->probes.n; i++)
+	for (unsigned int i = 0; i < ls->probes.n && !err; i++)
 		ls->probes.probe[i].lane.active = active;
 	return err;
 }

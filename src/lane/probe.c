@@ -14,27 +14,28 @@
  * the other (lane_set.c, Order). But sends that are linked run behind sends
  * that are not, so among those only the first of a batch can be taken.
  *
- * Which packet is taken is left to chance, within the next SKIP_MAX: a guest
- * that sends to its destinations in turn would show us always the same.
+ * Which packet is taken is left to chance, among as many as came from one probe
+ * to the next: a guest that sends to its destinations in turn, in bursts or
+ * not, would show us always the same.
  */
 #include "lane/probe.h"
 
 #include "base/barrier.h"
+#include "base/util.h"
 #include "lane/lane_set.h"
 #include "lane/steer.h"
 
 /* One packet for each probe in so much time. */
-#define LOOK_NS  1000000ULL
+#define LOOK_NS 1000000ULL
 /* A standing queue that is not accepted on the express lane. */
-#define LATE_NS  20000000ULL
-#define SKIP_MAX 32u
+#define LATE_NS 20000000ULL
 
 void vl_probes_start(struct vl_lane_set *ls, struct vl_backend *backend,
 		     unsigned int port, struct vl_io *io)
 {
 	struct vl_probes *ps = &ls->probes;
 
-	ps->n = ls->n > 1 ? backend->probes : 0;
+	ps->n = ls->n > 1 ? vl_min_u32(backend->probes, VL_PROBES_MAX) : 0;
 	ps->random = 1;
 	for (unsigned int i = 0; i < ps->n; i++) {
 		vl_lane_bind(&ps->probe[i].lane, backend, port,
@@ -67,9 +68,10 @@ static void look_at(struct vl_lane_set *ls, struct vl_probe *p)
 		p->busy = false;
 	} else if (!p->late && ls->now_ns - p->since_ns >= LATE_NS) {
 		p->late = true;
+		if (vl_dest_find(&ls->dests, &p->key))
+			return;
 		VL_STAT_INC(ls->probes.found);
-		if (!vl_dest_find(&ls->dests, &p->key))
-			(void)vl_steer_away(ls, &p->key);
+		(void)vl_steer_away(ls, &p->key);
 	}
 }
 
@@ -80,6 +82,9 @@ void vl_probes_look(struct vl_lane_set *ls)
 
 	if (!ps->n || ls->now_ns - ps->looked_ns < LOOK_NS)
 		return;
+	/* It is not writable then, which tells nothing. */
+	if (ls->lane[0].down)
+		return;
 	ps->looked_ns = ls->now_ns;
 	for (unsigned int i = 0; i < ps->n; i++) {
 		look_at(ls, &ps->probe[i]);
@@ -87,8 +92,11 @@ void vl_probes_look(struct vl_lane_set *ls)
 	}
 	if (!idle)
 		return;
-	/* Where so few come, the next one. */
-	ps->skip = ps->skip ? 1 : 1 + next_random(ps) % SKIP_MAX;
+	if (!ps->skip)
+		ps->skip = 1 + next_random(ps) % vl_max_u32(ps->span, 1);
+	else if (ps->skip != ps->skip_seen)
+		ps->skip = 1; /* So few come: the next one. */
+	ps->skip_seen = ps->skip;
 }
 
 bool vl_probes_take(struct vl_lane_set *ls, struct vl_pkt *pkt)
@@ -102,10 +110,12 @@ bool vl_probes_take(struct vl_lane_set *ls, struct vl_pkt *pkt)
 		ps->skip = 1;
 		return false;
 	}
-	while (p->busy && p < &ps->probe[ps->n])
+	while (p < &ps->probe[ps->n] && p->busy)
 		p++;
 	if (p == &ps->probe[ps->n])
 		return false;
+	ps->span = pkt->seq - ps->last_seq;
+	ps->last_seq = pkt->seq;
 	vl_pkt_key(pkt, &p->key);
 	p->since_ns = ls->now_ns;
 	p->busy = true;

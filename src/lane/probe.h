@@ -30,8 +30,11 @@ struct vl_probes {
 	struct vl_probe probe[VL_PROBES_MAX];
 	unsigned int n;
 	uint64_t looked_ns;
-	uint32_t skip;   /* express packets until one is taken, 0: none is */
-	uint32_t random; /* never 0 once started */
+	uint32_t skip;      /* express packets until one is taken, 0: none is */
+	uint32_t skip_seen; /* the same, when looked at last */
+	uint32_t span;      /* packets between the two that were taken last */
+	uint32_t last_seq;  /* of the last one */
+	uint32_t random;    /* never 0 once started */
 
 	/* Read by others. */
 	uint64_t sent;
