@@ -30,10 +30,9 @@ static struct lane_net *to_net(struct vl_backend *b)
 
 static int set_active(struct vl_backend *b, unsigned int port, bool active)
 {
-	(void)b;
 	(void)port;
 	(void)active;
-	return 0;
+	return to_net(b)->active_result;
 }
 
 static int port_start(struct vl_backend *b, unsigned int port, struct vl_io *io)
@@ -77,29 +76,59 @@ static void arrive(struct lane_net *n, const struct net_packet *p,
 	n->way[way].charged += p->pkt.len + OVERHEAD;
 }
 
+/* Way @way executes the send of packet @index. */
+static void execute(struct lane_net *n, uint32_t index, unsigned int way,
+		    bool linked)
+{
+	const struct net_packet *p = &n->packet[index];
+	struct net_way *w = &n->way[way];
+	int res = (int)p->pkt.len;
+
+	if (n->broken_link && linked) {
+		vl_io_post(n->io, -ECANCELED, index);
+		return;
+	}
+	n->sends++;
+	if (w->sndbuf && w->charged >= w->sndbuf) {
+		res = -EAGAIN;
+	} else if (w->fail) {
+		res = w->fail;
+		w->fail = 0;
+	} else if (n->fail_every && n->sends % n->fail_every == 0) {
+		res = -EINVAL;
+	} else {
+		arrive(n, p, way);
+	}
+	if (linked)
+		n->broken_link = res < 0;
+	vl_io_post(n->io, res, index);
+}
+
 static void net_send(struct vl_backend *b, unsigned int port, unsigned int way,
 		     struct vl_io *io, const struct vl_frame *f)
 {
 	struct lane_net *n = to_net(b);
 	const struct net_packet *p = &n->packet[f->tag];
-	int res = (int)p->pkt.len;
 
 	assert_int_equal(port, 0);
+	assert_ptr_equal(io, n->io);
 	assert_true(p->used);
-	assert_int_equal(p->pkt.lane, way);
-	if (n->broken_link) {
-		vl_io_post(io, -ECANCELED, f->tag);
-		return;
-	}
-	n->sends++;
-	if (n->way[way].sndbuf && n->way[way].charged >= n->way[way].sndbuf)
-		res = -EAGAIN;
-	else if (n->fail_every && n->sends % n->fail_every == 0)
-		res = -EINVAL;
+	assert_int_equal(p->pkt.lane, way < b->ways ? way : VL_PKT_BY_PROBE);
+	assert_false(f->linked && way >= b->ways);
+	if (f->linked && b->probes)
+		n->linked[n->n_linked++] = (uint32_t)f->tag;
 	else
-		arrive(n, p, way);
-	n->broken_link = f->linked && res < 0;
-	vl_io_post(io, res, f->tag);
+		execute(n, (uint32_t)f->tag, way, f->linked);
+}
+
+static void submit(struct lane_net *n)
+{
+	for (uint32_t i = 0; i < n->n_linked; i++)
+		execute(n, n->linked[i], n->packet[n->linked[i]].pkt.lane,
+			true);
+	n->n_linked = 0;
+	n->broken_link = false;
+	vl_io_submit(n->io);
 }
 
 static uint64_t net_headroom(struct vl_backend *b, unsigned int port,
@@ -108,6 +137,9 @@ static uint64_t net_headroom(struct vl_backend *b, unsigned int port,
 	const struct net_way *w = &to_net(b)->way[way];
 
 	(void)port;
+	/* A tap that is down is not writable. */
+	if (way >= b->ways)
+		return !w->charged && b->link != VL_LINK_DOWN;
 	return 2 * w->charged < w->sndbuf ? w->sndbuf / 2 : 0;
 }
 
@@ -263,30 +295,50 @@ static struct vl_pkt *on_cut(void *owner, struct vl_pkt *pkt, uint32_t bytes)
 
 static const struct vl_lane_set_ops lane_ops = { on_done, on_park, on_cut };
 
-void net_init(struct lane_net *n, enum vl_tx_full mode, unsigned int ways,
-	      uint64_t express, uint64_t side)
+static void init(struct lane_net *n, enum vl_tx_full mode, uint64_t express,
+		 uint64_t side)
 {
-	memset(n, 0, sizeof(*n));
 	n->dest = calloc(NET_DESTS, sizeof(n->dest[0]));
 	assert_non_null(n->dest);
 	n->base.ops = &net_ops;
 	n->base.ports = 1;
-	n->base.ways = ways;
 	n->base.link = VL_LINK_UP;
-	n->base.limited = true;
 	n->pool_max = 512;
-	for (unsigned int i = 0; i < ways; i++) {
+	for (unsigned int i = 0; i < n->base.ways; i++) {
 		n->way[i].sndbuf = i ? side : express;
 		n->ls.lane[i].tag_out = 1000000 + i;
 	}
+	for (unsigned int i = 0; i < n->base.probes; i++)
+		n->way[n->base.ways + i].sndbuf = 1;
 	n->ls.ops = &lane_ops;
 	n->ls.owner = n;
 	n->ls.mode = mode;
 	n->ls.now_ns = VL_NS_PER_SEC;
-	assert_int_equal(vl_io_new(VL_IO_SYNC, 128, &n->io), 0);
+	/* Enough for all that run at a submit. */
+	assert_int_equal(
+		vl_io_new(VL_IO_SYNC, n->base.probes ? 1024 : 128, &n->io), 0);
 	assert_int_equal(vl_io_start(n->io), 0);
 	assert_int_equal(vl_lane_set_start(&n->ls, &n->base, 0, n->io), 0);
 	assert_int_equal(vl_lane_set_activate(&n->ls, true), 0);
+}
+
+void net_init(struct lane_net *n, enum vl_tx_full mode, unsigned int ways,
+	      uint64_t express, uint64_t side)
+{
+	memset(n, 0, sizeof(*n));
+	n->base.ways = ways;
+	n->base.limited = true;
+	init(n, mode, express, side);
+}
+
+void net_init_probes(struct lane_net *n, unsigned int ways, uint64_t express,
+		     uint64_t side, unsigned int probes)
+{
+	memset(n, 0, sizeof(*n));
+	n->base.ways = ways;
+	n->base.limited = express;
+	n->base.probes = probes;
+	init(n, VL_TX_FULL_LANES, express, side);
 }
 
 void net_free(struct lane_net *n)
@@ -324,8 +376,6 @@ bool net_add(struct lane_net *n, unsigned int dest, uint32_t len)
 		return false;
 	if (n->ls.in_flight >= VL_LANES_BATCH || !vl_io_room(n->io))
 		return false;
-	if (!n->ls.in_flight)
-		n->broken_link = false;
 	p = free_packet(n);
 	make_frame(p, dest, len);
 	p->used = true;
@@ -352,8 +402,7 @@ static void reap(struct lane_net *n)
 	struct vl_io_event ev[64];
 	unsigned int k;
 
-	vl_io_submit(n->io);
-	n->broken_link = false;
+	submit(n);
 	do {
 		k = vl_io_reap(n->io, ev, 64);
 		for (unsigned int i = 0; i < k; i++)
@@ -409,6 +458,7 @@ void net_advance(struct lane_net *n, uint64_t ns)
 		vl_lane_set_writable(&n->ls, i);
 	}
 	vl_steer_back(&n->ls);
+	vl_probes_look(&n->ls);
 }
 
 uint64_t net_dropped(const struct lane_net *n, unsigned int dest)

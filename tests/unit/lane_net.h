@@ -6,7 +6,8 @@
  * As with a tap on a bridge, a packet that a way took waits in the queue of its
  * destination and is charged to the way until it has left there. A way takes
  * packets while less than its send buffer is charged, and is writable again
- * below half of it. A refused send cancels those linked behind it.
+ * below half of it. A refused send cancels those linked behind it. With probes,
+ * which take one packet, linked sends run when all others of a submit have.
  *
  * Packets of more than NET_SEGMENT bytes can be cut, into parts of whole
  * segments.
@@ -51,6 +52,7 @@ struct net_way {
 	uint64_t sndbuf; /* 0: takes everything */
 	uint64_t charged;
 	uint64_t sent;
+	int fail; /* nonzero: what the next send that it would take ends with */
 	bool armed;
 };
 
@@ -78,19 +80,22 @@ struct lane_net {
 	struct vl_backend base;
 	struct vl_io *io;
 	struct vl_lane_set ls;
-	struct net_way way[VL_LANES_MAX];
+	struct net_way way[VL_LANES_MAX + VL_PROBES_MAX];
 	struct net_dest *dest;
 	struct net_packet packet[NET_PACKETS];
 	uint32_t seq, n_used;
 	uint32_t pool, pool_max; /* packets kept, packets that may be */
 	uint32_t pool_peak;
 	uint32_t parks[NET_DESTS];
-	bool broken_link;    /* those linked behind are cancelled */
+	bool broken_link;             /* those linked behind are cancelled */
+	uint32_t linked[NET_PACKETS]; /* that run at the submit */
+	uint32_t n_linked;
 	uint32_t fail_every; /* every so many sends end with EINVAL */
 	uint32_t sends;
 	enum net_cut cut; /* what is done when a cut is asked for */
 	uint64_t cut_calls;
 	int poll_result; /* nonzero: what arming a poll returns */
+	int active_result;
 	uint64_t reordered;
 	uint32_t rounds; /* of the last turn */
 };
@@ -98,6 +103,9 @@ struct lane_net {
 /* A network with @ways ways, send buffers @express and @side bytes. */
 void net_init(struct lane_net *n, enum vl_tx_full mode, unsigned int ways,
 	      uint64_t express, uint64_t side);
+/* The same, with @probes probes; an @express of 0 is not limited. */
+void net_init_probes(struct lane_net *n, unsigned int ways, uint64_t express,
+		     uint64_t side, unsigned int probes);
 void net_free(struct lane_net *n);
 
 /* Adds a packet of @len bytes for destination @dest to the batch, which

@@ -57,7 +57,12 @@ static void express_is_what_side_lanes_did_not_send(void **state)
 	txq.lanes.side[1].sent_bytes = 200;
 	txq.lanes.side[2].sent_packets = 20;
 	txq.lanes.side[2].sent_bytes = 300;
+	txq.lanes.probes.sent = 7;
+	txq.lanes.probes.found = 2;
 	vl_lane_stats_read(&txq, &snap);
+	assert_int_equal(snap.lane[0].counters.probes, 7);
+	assert_int_equal(snap.lane[0].counters.found_slow, 2);
+	assert_int_equal(snap.lane[1].counters.probes, 0);
 	assert_int_equal(snap.lane[0].counters.packets, 70);
 	assert_int_equal(snap.lane[0].counters.bytes, 500);
 	/* Counted between the two reads: never a number below zero. */
