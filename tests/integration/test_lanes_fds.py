@@ -27,7 +27,7 @@ class UserRig(OtherTapRig):
     def start_daemon(self, stack):
         self.ns = stack.enter_context(Netns())
         self.ns.add_tap("tap0", None, queues=self.queues, user="nobody")
-        return stack.enter_context(Virtlane(backend=self.backend + ",sndbuf=80000", engine=self.engine, netns=self.ns,
+        return stack.enter_context(Virtlane(backend=self.backend, engine=self.engine, netns=self.ns,
                                             prefix=AS_NOBODY))
 
     def check_user(self):
@@ -52,7 +52,8 @@ def traffic(r, lanes):
 
 def test(engine):
     for pairs, lanes in (1, 8), (2, 4):
-        with FdLaneRig(engine, pairs, lanes, ",sndbuf=80000") as r:
+        # Two more for each pair are probes.
+        with FdLaneRig(engine, pairs, lanes + 2) as r:
             traffic(r, lanes)
     with UserRig(engine, 8) as r:
         r.check_user()

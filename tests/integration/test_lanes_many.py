@@ -28,14 +28,18 @@ def test(backend):
         if LIMITED in backend:
             measure(2, offered)
         flood.stall.clear()
+        flood.pauses.clear()
         sent, got = measure(3, offered)
+        ran = 3 - sum(end - start for start, end in flood.pauses)
         print(f"{backend}: alone {alone}/s; beside 200 slow ones {got} of {sent} in 3 s, longest gap {flood.stall[FAST]:.3f} s, "
               f"drops {r.drops()}, lanes {r.lane_states()}", flush=True)
         if LIMITED in backend:
             check(sum(r.drops().values()) > 0, "the slow ones got all: the test shows nothing")
         if not sanitizer():
-            check(got >= 0.95 * 3 * alone, f"{got / 3:.0f} frames a second, {alone} alone")
-        d.change(dict.fromkeys(SLOW, "100mbit"))
+            check(ran > 1, f"this program ran for {ran:.1f} of 3 s only")
+            check(got >= 0.95 * ran * alone, f"{got / ran:.0f} frames a second, {alone} alone")
+        # Not faster than one CPU receives: it has a backlog of 1000 frames.
+        d.change(dict.fromkeys(SLOW, "500kbit"))
         flood.drain()
         check(not flood.busy, "chains did not come back")
         check_accounted(r, flood)

@@ -8,7 +8,6 @@ from vltest import check, check_equal, run
 # Even ones are sent to by pair 0, odd ones by pair 1.
 FAST, SLOW = (1, 2), (3, 4, 5, 6)
 RATES = {**dict.fromkeys(FAST, "50mbit"), **dict.fromkeys(SLOW, "200kbit")}
-BACKEND = ",lanes=8,sndbuf=80000"
 
 
 def finish(r, d, flood):
@@ -20,7 +19,7 @@ def finish(r, d, flood):
 
 
 def test(engine):
-    with LaneRig(engine, BACKEND, pairs=2) as r, Destinations(r, RATES) as d:
+    with LaneRig(engine, pairs=2) as r, Destinations(r, RATES) as d:
         check_equal([len(r.lanes(pair)) for pair in (0, 1)], [8, 8], "lanes")
         flood = Flood(r, d)
         # Those of pair 1 only.
@@ -32,7 +31,7 @@ def test(engine):
 
 
 def fault(engine):
-    with LaneRig(engine, BACKEND, pairs=2, options=("--tx-full=block",)) as r, Destinations(r, RATES) as d:
+    with LaneRig(engine, ",sndbuf=80000", pairs=2, options=("--tx-full=block",)) as r, Destinations(r, RATES) as d:
         flood = Flood(r, d)
         parts, gap = beside(flood, FAST, SLOW)
         print(f"block: {parts}, longest gap {gap:.3f} s", flush=True)

@@ -10,38 +10,44 @@ from vltest import check, check_equal, run, sanitizer
 
 SIDE_LANES = 7
 SLOW = range(2, 2 + SIDE_LANES)
-# Of two that share a lane one stands out, so it gets a lane of its own.
-OFFERED = {n: int(60 * 1.5 ** i) for i, n in enumerate(SLOW)}
-# A lane that is full stays so for seconds: it is writable at a half.
-STALLED, DRAINING, FAST = "16kbit", "400kbit", "100mbit"
+# Slow enough for a lane to be full until it is looked at, fast enough for one that
+# was given back to be empty soon: only then somebody gets it.
+STALLED, DRAINING, FAST = "64kbit", "400kbit", "100mbit"
 LENGTHS = (1000, 200, 1514)
 ROUNDS = 3
 STOP = 0.05
 QUIET = 0.5
 
 
-def full_lanes(r):
-    """Side lanes that are slow and have packets that wait."""
-    return [lane["state"] == "slow" and lane["parked_packets"] > 0 for lane in r.lanes()[1:]]
+def offer(lanes):
+    """Frames a second by destination. Those that share a lane get lanes of their own,
+    one by one, if there is one that stands out: so it does."""
+    rates = dict.fromkeys(SLOW, 150)
+    for lane in lanes:
+        if lane["destinations"] > 1 and lane["busiest"]:
+            rates[int(lane["busiest"][0]["mac"][-2:], 16)] = 2000
+    return rates
 
 
 def fill(r, flood):
-    """Floods until every lane is full, the first one too."""
+    """Floods until every lane is full, the first one too; the seconds it took."""
     asked = 0
-    refusals = r.lanes()[0]["refusals"]
-    for passed in flood.run(6, OFFERED, LENGTHS):
+    first, rates = r.lanes()[0]["refusals"], dict.fromkeys(SLOW, 150)
+    for passed in flood.run(10, rates, LENGTHS):
         if passed - asked < 0.05:
             continue
-        asked = passed
-        if all(full_lanes(r)) and r.lanes()[0]["refusals"] > refusals:
+        asked, lanes = passed, r.lanes()
+        if all(lane["state"] == "slow" and lane["parked_packets"] for lane in lanes[1:]) and lanes[0]["refusals"] > first:
             return passed
-    check(False, f"not every lane is full: {[(l['state'], l['destinations'], l['parked_packets']) for l in r.lanes()]}")
+        rates.update(offer(lanes))
+    check(False, f"not every lane is full: {[(lane['state'], lane['destinations']) for lane in r.lanes()]}")
     return None
 
 
 def stop(r, flood):
     """Stops the transmitq; its base."""
     parked = [lane["parked_packets"] for lane in r.lanes()]
+    check(all(parked[1:]), f"not every lane has packets that wait: {parked}")
     waited, start = not_run(r.daemon.pid), time.monotonic()
     base = r.driver.client.get_vring_base(1)
     took = time.monotonic() - start
