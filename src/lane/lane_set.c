@@ -363,11 +363,18 @@ static void drop_new(struct vl_lane_set *ls, struct vl_side *s,
 static void drop_stale(struct vl_lane_set *ls, struct vl_side *s,
 		       uint64_t limit)
 {
-	if (s->bytes <= limit * STALE_TIMES)
+	uint64_t bytes = 0;
+
+	/* What has just come is judged by park(). */
+	for (const struct vl_pkt *p = s->head; p; p = p->next)
+		bytes += p->parked ? p->len : 0;
+	if (bytes <= limit * STALE_TIMES)
 		return;
-	while (s->n_pkts > VL_FIFO_PACKETS_MIN && s->bytes > limit) {
+	while (s->n_pkts > VL_FIFO_PACKETS_MIN && s->head->parked &&
+	       bytes > limit) {
 		struct vl_pkt *p = s->head;
 
+		bytes -= p->len;
 		vl_side_unlink(s, NULL, p);
 		VL_STAT_INC(s->drops_late);
 		ls->ops->done(ls->owner, p, VL_PKT_LATE);

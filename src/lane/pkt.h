@@ -18,8 +18,8 @@ struct vl_pkt {
 	uint32_t n_iov;
 	uint32_t len; /* of the frame */
 	uint32_t seq; /* its place among the packets of the queue */
-	uint64_t tag; /* of the event that its write ends in */
 	bool can_cut; /* waits for segmentation, see vl_lane_set_ops.cut */
+	uint64_t tag; /* of the event that its write ends in */
 
 	/* Of the lanes. */
 	struct vl_pkt *next; /* in the FIFO of a side lane */

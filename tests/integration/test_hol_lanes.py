@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """With lanes a slow destination, UDP or TCP, leaves a fast one what it has alone, and nobody waits long.
 
-The daemon runs with its defaults. `./dev bench-hol` measures the same for longer,
-against tighter bars.
+The daemon runs with its defaults, and with a limited send buffer. `./dev bench-hol`
+measures the same for longer, against tighter bars.
 """
 
 from hol import Network
@@ -21,7 +21,7 @@ def faults(flow, alone, values):
     ]
     if not sanitizer():
         p99 = values["slow_p99"]
-        bars.append((p99 is not None and p99 <= 100, f"round trip to VM2: p99 is {p99} ms"))
+        bars.append((p99 is not None and p99 <= 50, f"round trip to VM2: p99 is {p99} ms"))
     if flow == "udp":
         bars.append((values["drops"] > 0, "60 Mbit/s into 10, and nothing was counted as dropped"))
     return [text for met, text in bars if not met]
@@ -35,7 +35,7 @@ def show(flow, alone, values):
 
 
 def test(net, flow):
-    """One kind of slow flow."""
+    """One kind of slow flow, tried until nothing else was in the way."""
     for _ in range(ATTEMPTS):
         alone = net.measure(None)["fast"]
         values = net.measure(flow)
@@ -47,9 +47,11 @@ def test(net, flow):
 
 
 def main():
-    with Network("lanes=8") as net:
-        for flow in ("udp", "tcp"):
-            test(net, flow)
+    for backend in ("", "sndbuf=200000"):
+        print(backend or "defaults")
+        with Network(backend) as net:
+            for flow in ("udp", "tcp"):
+                test(net, flow)
 
 
 run(main)

@@ -9,7 +9,7 @@ ATTEMPTS = 3
 
 
 def main():
-    with Network("lanes=8") as net:
+    with Network() as net:
         for _ in range(ATTEMPTS):
             # TCP has found its rate after a few seconds.
             values = net.measure("tcp", seconds=6, warm_up=4, fast_flow=None)
