@@ -401,30 +401,67 @@ static void probe_caps(struct tap *t)
 	(void)ioctl(fd, TUNSETOFFLOAD, 0UL);
 }
 
-/* Gives ways @from up to @to of each port a send buffer of @bytes, and detaches
- * them. Returns 0 or -errno with a sentence in @err. */
-static int detach_ways(struct tap *t, unsigned int from, unsigned int to,
-		       int bytes, char *err, size_t size)
+/* The send buffer of way @way, where @value is that of the express queues. */
+static int way_sndbuf(const struct vl_backend *b, unsigned int way, int value)
 {
-	struct ifreq ifr = { .ifr_flags = IFF_DETACH_QUEUE };
+	if (way == 0)
+		return value;
+	if (way >= b->ways)
+		return PROBE_SNDBUF;
+	return vl_min_int(value, way >= b->ways - b->short_ways ? SHORT_SNDBUF
+								: SIDE_SNDBUF);
+}
 
-	if (from == to)
-		return 0;
-	if (ioctl(t->fd[0][0], TUNSETSNDBUF, &bytes) < 0)
-		return fail(err, size, -errno, "%s: sndbuf: %s", t->ifname,
-			    strerror(errno));
-	for (unsigned int i = from * t->base.ports; i < to * t->base.ports; i++)
-		if (ioctl(t->opened[i], TUNSETQUEUE, &ifr) < 0)
-			return fail(err, size, -errno,
-				    "%s: cannot detach a lane: %s", t->ifname,
-				    strerror(errno));
-	return 0;
+static int set_attached(int fd, bool attached)
+{
+	struct ifreq ifr = {
+		.ifr_flags = attached ? IFF_ATTACH_QUEUE : IFF_DETACH_QUEUE,
+	};
+
+	return ioctl(fd, TUNSETQUEUE, &ifr) < 0 ? -errno : 0;
+}
+
+/* One way other than express: attached only to be given its send buffer. */
+static int arrange_way(struct tap *t, unsigned int port, unsigned int way,
+		       int value)
+{
+	int fd = t->fd[port][way];
+	int bytes = way_sndbuf(&t->base, way, value);
+	int code = set_attached(fd, true);
+
+	if (code)
+		return code;
+	if (ioctl(fd, TUNSETSNDBUF, &bytes) < 0)
+		return -errno;
+	return set_attached(fd, false);
 }
 
 /*
- * TUNSETSNDBUF is for all attached queues. Side lanes and probes get their size
- * while they are attached, and keep it when they are detached.
+ * Gives side lanes and probes their send buffers and leaves only the express
+ * queues attached. TUNSETSNDBUF is for all attached queues; a detached one keeps
+ * what it has.
+ *
+ * A queue gets its number, that of the attached ones, when it is attached, and
+ * keeps it too. Receive packet steering and the choice of a transmit queue go by
+ * the number. So all queues of a port are given the same, or their frames could
+ * overtake each other.
  */
+static int arrange(struct tap *t, int value)
+{
+	unsigned int ways = t->base.ways + t->base.probes;
+	int code = 0;
+
+	for (unsigned int i = 0; ways > 1 && !code && i < t->n_opened; i++)
+		code = set_attached(t->opened[i], false);
+	for (unsigned int p = 0; ways > 1 && p < t->base.ports; p++) {
+		for (unsigned int w = 1; w < ways && !code; w++)
+			code = arrange_way(t, p, w, value);
+		if (!code)
+			code = set_attached(t->fd[p][0], true);
+	}
+	return code;
+}
+
 static int set_sndbuf(struct tap *t, const struct vl_backend_params *p,
 		      char *err, size_t size)
 {
@@ -435,16 +472,12 @@ static int set_sndbuf(struct tap *t, const struct vl_backend_params *p,
 		value = AUTO_SNDBUF;
 	else if (p->sndbuf && p->sndbuf < INT_MAX)
 		value = (int)p->sndbuf;
-	code = detach_ways(t, 1, ways - t->base.short_ways,
-			   vl_min_int(value, SIDE_SNDBUF), err, size);
-	if (!code)
-		code = detach_ways(t, ways - t->base.short_ways, ways,
-				   vl_min_int(value, SHORT_SNDBUF), err, size);
-	if (!code)
-		code = detach_ways(t, ways, ways + t->base.probes, PROBE_SNDBUF,
-				   err, size);
+	code = arrange(t, value);
 	if (code)
-		return code;
+		return fail(err, size, code,
+			    "%s: cannot make lanes of its queues: %s; give "
+			    "lanes=1",
+			    t->ifname, strerror(-code));
 	/* Whoever opened the queues may have chosen a size already. */
 	if ((p->sndbuf || !p->fds || ways > 1) &&
 	    ioctl(t->fd[0][0], TUNSETSNDBUF, &value) < 0)
@@ -536,14 +569,13 @@ static int tap_set_offload(struct vl_backend *b, const struct vl_offload *o)
 static int tap_set_active(struct vl_backend *b, unsigned int port, bool active)
 {
 	struct tap *t = to_tap(b);
-	struct ifreq ifr = {
-		.ifr_flags = active ? IFF_ATTACH_QUEUE : IFF_DETACH_QUEUE,
-	};
+	int code;
 
 	if (port == 0 || !t->multi_queue)
 		return 0;
-	if (ioctl(t->fd[port][0], TUNSETQUEUE, &ifr) < 0 && errno != EINVAL)
-		return -errno; /* EINVAL: it is so already */
+	code = set_attached(t->fd[port][0], active);
+	if (code && code != -EINVAL)
+		return code; /* EINVAL: it is so already */
 	if (active && ioctl(t->fd[port][0], TUNSETSNDBUF, &t->sndbuf) < 0)
 		return -errno;
 	return 0;
@@ -597,17 +629,10 @@ static uint64_t tap_headroom(struct vl_backend *b, unsigned int port,
 {
 	struct tap *t = to_tap(b);
 	struct pollfd p = { .fd = t->fd[port][way], .events = POLLOUT };
-	int size = t->sndbuf;
 
 	if (poll(&p, 1, 0) != 1 || !(p.revents & POLLOUT))
 		return 0;
-	if (way >= b->ways)
-		size = PROBE_SNDBUF;
-	else if (way >= b->ways - b->short_ways)
-		size = vl_min_int(size, SHORT_SNDBUF);
-	else if (way)
-		size = vl_min_int(size, SIDE_SNDBUF);
-	return (uint64_t)size / 2;
+	return (uint64_t)way_sndbuf(b, way, t->sndbuf) / 2;
 }
 
 static void tap_recv(struct vl_backend *b, unsigned int port, struct vl_io *io,

@@ -385,7 +385,7 @@ static void drop_stale(struct vl_lane_set *ls, struct vl_side *s,
 static void park(struct vl_lane_set *ls, unsigned int i)
 {
 	struct vl_side *s = &ls->side[i];
-	struct vl_pkt *prev = NULL, *p = s->head;
+	struct vl_pkt *prev = NULL, *p;
 	uint64_t bytes = 0, limit = vl_side_limit(s, ls->now_ns);
 	uint32_t n = 0;
 
