@@ -274,7 +274,6 @@ static void fill_slot(struct vl_txq *txq, struct vl_tx_slot *slot,
 
 	slot->head = c->head;
 	slot->descs = (uint16_t)c->descs;
-	slot->held = true;
 	slot->counted = false;
 	slot->pooled = false;
 	slot->parts = 0;
@@ -319,6 +318,8 @@ static int queue_one(struct vl_txq *txq)
 		vl_vq_unpop(&txq->vq, 1);
 		return -EAGAIN;
 	}
+	/* Not before it is sure that it does not go back. */
+	slot->held = true;
 	slot->pkt.seq = txq->seq++;
 	/* Taken from the stack of free slots, wherever it lies now. */
 	txq->n_free--;

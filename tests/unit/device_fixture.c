@@ -104,7 +104,7 @@ static void make_memory(struct device *d, const struct dev_config *c)
 		.num = c->num ? c->num : 64,
 		.table_max =
 			c->features & VL_FEATURE(VIRTIO_RING_F_INDIRECT_DESC)
-				? 32
+				? 64
 				: 0,
 		.start = c->start,
 		.event_idx =

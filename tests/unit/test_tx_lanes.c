@@ -70,12 +70,12 @@ static void init(const enum vl_io_engine *engine, unsigned int n_stalled)
 		stalled, check);
 }
 
-/* Makes a frame available, in pieces if it is large. Returns false when there
- * is no room for it. */
-static bool add(uint32_t dest, uint32_t len)
+/* Makes a frame available, in pieces of @piece bytes if it is large. Returns
+ * false when there is no room for it. */
+static bool add_pieces(uint32_t dest, uint32_t len, uint32_t piece)
 {
 	const struct lf_shape shape = {
-		.piece = 16384,
+		.piece = piece,
 		.layout = len == FRAME_BIG ? RD_INDIRECT : RD_DIRECT,
 	};
 	uint8_t *p = lf_buffer(&f, f.hdr_len + len);
@@ -88,6 +88,11 @@ static bool add(uint32_t dest, uint32_t len)
 		return false;
 	sent[dest]++;
 	return true;
+}
+
+static bool add(uint32_t dest, uint32_t len)
+{
+	return add_pieces(dest, len, 16384);
 }
 
 /* Nothing waits any more; all that was sent was taken or counted. */
@@ -215,6 +220,29 @@ static void start_again_with_full_lanes(void **state)
 	dev_free(&f.d);
 }
 
+/* Frames of very many pieces are copied when they are taken. One for which there
+ * are too few buffers stays in the ring, and is none of those that a stop gives
+ * back. */
+static void stop_after_too_few_buffers(void **state)
+{
+	uint32_t flight;
+
+	init(*state, 5);
+	flight = fill_lanes(300, 120);
+	assert_true(f.snap.pair[0].pool_bytes > f.snap.pair[0].pool_max / 2);
+	for (uint32_t i = 0; i < 6; i++)
+		assert_true(add_pieces(9, FRAME_BIG, FRAME_BIG / 50));
+	dev_kick(&f.d, LF_TX);
+	dev_wait_used(&f.d, LF_TX, 6);
+	assert_int_equal(lf_take(&f), 6);
+	assert_true(f.snap.pair[0].txq.pending == flight);
+	lf_stop_in_time(&f, flight);
+	assert_int_equal(rd_used_count(&f.d.ring[LF_TX]), 0);
+	lf_release(&f, false);
+	check_all_accounted();
+	dev_free(&f.d);
+}
+
 /* The next driver's headers are shorter: those of waiting packets too. */
 static void header_length_changes(void **state)
 {
@@ -263,6 +291,7 @@ int main(void)
 			T(stop_with_small_packets),
 			T(stop_with_large_packets),
 			T(start_again_with_full_lanes),
+			T(stop_after_too_few_buffers),
 			T(header_length_changes),
 			T(returns_to_express),
 		};
