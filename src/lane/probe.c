@@ -92,8 +92,10 @@ void vl_probes_look(struct vl_lane_set *ls)
 	}
 	if (!idle)
 		return;
+	/* Never two on end: only what goes by the express lane tells the tap
+	 * which queue pair has the flow, for its other direction. */
 	if (!ps->skip)
-		ps->skip = 1 + next_random(ps) % vl_max_u32(ps->span, 1);
+		ps->skip = 2 + next_random(ps) % vl_max_u32(ps->span, 1);
 	else if (ps->skip != ps->skip_seen)
 		ps->skip = 1; /* So few come: the next one. */
 	ps->skip_seen = ps->skip;

@@ -304,7 +304,7 @@ static void only_the_first_of_linked_sends(void **state)
 	init(UNLIMITED);
 	net.ls.lane[0].link_sends = true;
 	run(1, 1, 40, 200);
-	assert_true(net.ls.probes.sent > 100);
+	assert_true(net.ls.probes.sent > 80);
 	finish();
 }
 
