@@ -30,6 +30,9 @@
 
 /* Lanes of each queue pair unless lanes= says otherwise. */
 #define LANES_DEFAULT 8
+/* With 5 bytes and fewer the kernel never says that a full tap is writable
+ * again. Nobody wants less than one small frame either. */
+#define SNDBUF_MIN    1024u
 
 #define CONFIG_FILE_MAX 65536
 #define MTU_MIN         68    /* RFC 791; virtio 1.2, 5.1.4.1 */
@@ -156,6 +159,12 @@ static void set_param(struct vl_conf *conf, const struct vl_conf_place *at,
 			vl_conf_fail(conf, at,
 				     "sndbuf=%s: give auto, unlimited, or "
 				     "bytes, with k or M for 1024 or 1024^2",
+				     value);
+		else if (conf->params.sndbuf &&
+			 conf->params.sndbuf < SNDBUF_MIN)
+			vl_conf_fail(conf, at,
+				     "sndbuf=%s: give 1k or more, or 0 for no "
+				     "limit",
 				     value);
 	} else if (!strcmp(key, "lanes")) {
 		if (vl_value_number(value, 1, VL_LANES_MAX, &lanes))

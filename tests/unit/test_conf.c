@@ -406,6 +406,16 @@ static void test_sndbuf_and_lanes(void **state)
 			 -EINVAL);
 	assert_true(has_error(&c, "lanes=0: "));
 	vl_conf_free(&c);
+	/* A tap would never be writable again. */
+	assert_int_equal(parse(&c, "--socket-path=/a",
+			       "--backend=tap,name=t,sndbuf=5", NULL),
+			 -EINVAL);
+	assert_true(has_error(&c, "sndbuf=5: "));
+	vl_conf_free(&c);
+	assert_int_equal(parse(&c, "--socket-path=/a",
+			       "--backend=tap,name=t,sndbuf=1k", NULL),
+			 0);
+	vl_conf_free(&c);
 }
 
 /* What is said at the start when lanes cannot do their work. */
