@@ -35,6 +35,8 @@
 #define STALE_TIMES 3u
 /* Packets of a FIFO handed to the kernel in one submit. */
 #define PUMP_BURST  32u
+/* So often full lanes are looked at, whether they are still full. */
+#define LOOK_NS     100000000ULL
 
 int vl_lane_set_start(struct vl_lane_set *ls, struct vl_backend *backend,
 		      unsigned int port, struct vl_io *io)
@@ -251,10 +253,30 @@ static struct vl_pkt *cut(struct vl_lane_set *ls, struct vl_side *s,
 	return parts;
 }
 
+/* A tap that is down is not writable, and nobody tells a detached queue that it
+ * is up again. Where we cannot see the link either, we have to look. */
+static void look_at_full(struct vl_lane_set *ls)
+{
+	if (ls->now_ns - ls->full_seen_ns < LOOK_NS)
+		return;
+	ls->full_seen_ns = ls->now_ns;
+	for (unsigned int i = 1; i < ls->n; i++) {
+		struct vl_lane *l = &ls->lane[i];
+		const struct vl_backend_ops *ops = l->backend->ops;
+
+		if (!l->full || !ops->headroom ||
+		    !ops->headroom(l->backend, l->port, l->way))
+			continue;
+		vl_lane_release(l);
+		vl_lane_set_writable(ls, i);
+	}
+}
+
 void vl_lane_set_pump(struct vl_lane_set *ls)
 {
 	if (vl_likely(!ls->dests.count) || ls->paused)
 		return;
+	look_at_full(ls);
 	for (unsigned int i = 1; i < ls->n; i++) {
 		struct vl_side *s = &ls->side[i];
 		uint32_t burst = PUMP_BURST;

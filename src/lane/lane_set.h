@@ -74,7 +74,8 @@ struct vl_lane_set {
 	struct vl_probes probes;
 	uint32_t in_flight; /* sends not answered */
 	uint64_t now_ns;
-	uint64_t split_ns; /* when shared lanes were looked at last */
+	uint64_t split_ns;     /* when shared lanes were looked at last */
+	uint64_t full_seen_ns; /* and full ones */
 	/* Packets that the express lane refused, in no order. */
 	struct vl_pkt *refused[VL_LANES_BATCH];
 	uint32_t n_refused;

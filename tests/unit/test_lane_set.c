@@ -524,6 +524,21 @@ static void link_down_ends_the_waiting(void **state)
 	finish();
 }
 
+/* An interface that went down and up again, without that anybody told us. */
+static void lost_readiness_is_found(void **state)
+{
+	(void)state;
+	init(8);
+	fill_lanes(3);
+	for (unsigned int i = 1; i < 8; i++)
+		net.way[i].armed = false;
+	for (unsigned int i = 0; i < NET_DESTS; i++)
+		net.dest[i].rate = FAST_RATE;
+	net_advance(&net, 500 * MS);
+	settle();
+	finish();
+}
+
 /* A queue pair that is not used holds nothing of the driver. */
 static void deactivation_ends_the_waiting(void **state)
 {
@@ -794,6 +809,7 @@ int main(void)
 		cmocka_unit_test(idle_lane_is_given_back),
 		cmocka_unit_test(fast_again_is_found_out),
 		cmocka_unit_test(link_down_ends_the_waiting),
+		cmocka_unit_test(lost_readiness_is_found),
 		cmocka_unit_test(deactivation_ends_the_waiting),
 		cmocka_unit_test(full_table_is_no_trouble),
 		cmocka_unit_test(failing_poll_ends),
