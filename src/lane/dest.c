@@ -129,7 +129,7 @@ void vl_dest_forgive(struct vl_dest_table *t, uint8_t lane)
 }
 
 struct vl_dest *vl_dest_busiest(struct vl_dest_table *t, uint32_t lanes,
-				uint64_t since_ns)
+				uint64_t since_ns, bool any)
 {
 	struct vl_dest *best = NULL;
 	uint64_t sum = 0, n = 0;
@@ -139,16 +139,16 @@ struct vl_dest *vl_dest_busiest(struct vl_dest_table *t, uint32_t lanes,
 
 		if (!d->lane)
 			continue;
-		if (lanes & 1u << d->lane) {
-			sum += d->traffic;
-			n++;
-			if (d->slow_ns <= since_ns &&
-			    (!best || d->traffic > best->traffic))
-				best = d;
-		}
 		d->traffic -= d->traffic >> 3;
+		if (!(lanes & 1u << d->lane))
+			continue;
+		sum += d->traffic;
+		n++;
+		if (d->slow_ns <= since_ns &&
+		    (!best || d->traffic > best->traffic))
+			best = d;
 	}
-	if (best && (best->traffic * n >= STANDS_OUT * sum ||
+	if (best && (any || best->traffic * n >= STANDS_OUT * sum ||
 		     best->traffic * 2ULL >= sum))
 		return best;
 	return NULL;

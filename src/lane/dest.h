@@ -70,12 +70,12 @@ static inline void vl_dest_count(struct vl_dest *d)
 }
 
 /*
- * The destination with by far the most traffic among those of lanes @lanes (one
- * bit each) that were not slow since @since_ns; NULL when none stands out.
- * Traffic counts for some eight calls.
+ * The destination with the most traffic among those of lanes @lanes (one bit
+ * each) that were not slow since @since_ns; NULL when there is none, or, unless
+ * @any, when it does not stand out. Traffic counts for some eight calls.
  */
 struct vl_dest *vl_dest_busiest(struct vl_dest_table *t, uint32_t lanes,
-				uint64_t since_ns);
+				uint64_t since_ns, bool any);
 
 /* Removes all destinations of lane @lane. */
 void vl_dest_remove_lane(struct vl_dest_table *t, uint8_t lane);

@@ -487,6 +487,7 @@ void vl_lane_set_writable(struct vl_lane_set *ls, unsigned int index)
 		return;
 	ls->lane[index].full = false;
 	ls->side[index].drained = true;
+	ls->side[index].hostage = false;
 	ls->side[index].busy_ns = ls->now_ns;
 }
 

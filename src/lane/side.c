@@ -28,6 +28,7 @@ void vl_side_make_idle(struct vl_side *s)
 	s->codel = (struct vl_codel){ 0 };
 	s->rate_from_ns = 0;
 	s->measuring = false;
+	s->hostage = false;
 }
 
 void vl_side_append(struct vl_side *s, struct vl_dest *dest, struct vl_pkt *pkt,

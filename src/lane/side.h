@@ -35,6 +35,9 @@ struct vl_side {
 	 * on another lane is in the way any more. */
 	bool drained, measuring;
 
+	/* Full of what others have sent who left it, not of its own. */
+	bool hostage;
+
 	/* Read by others. */
 	uint32_t n_pkts; /* in the FIFO */
 	uint32_t dests;

@@ -58,28 +58,25 @@ static uint64_t rate_of(const struct vl_lane_set *ls, unsigned int i)
 	return vl_side_drain_rate(&ls->side[i], ls->now_ns);
 }
 
-/* The slowest of the lanes proven slow, but not @a or @b; 0: none. */
+/* Whether lane @i was proven slow, and had to wait a moment ago. */
+static bool is_slow(const struct vl_lane_set *ls, unsigned int i)
+{
+	const struct vl_side *s = &ls->side[i];
+
+	return s->slow && ls->now_ns - s->busy_ns < RETURN_IDLE_NS;
+}
+
+/* The slowest of the lanes that are slow, but not @a or @b; 0: none. */
 static unsigned int slowest(const struct vl_lane_set *ls, unsigned int a,
 			    unsigned int b)
 {
 	unsigned int best = 0;
 
 	for (unsigned int i = 1; i < ls->n; i++)
-		if (i != a && i != b && ls->side[i].slow &&
+		if (i != a && i != b && is_slow(ls, i) &&
 		    (!best || rate_of(ls, i) < rate_of(ls, best)))
 			best = i;
 	return best;
-}
-
-/* Frees a lane by merging two slow ones, but not @keep, if neither is a lot
- * slower than the other. */
-static void free_one(struct vl_lane_set *ls, unsigned int keep)
-{
-	unsigned int to = slowest(ls, keep, 0);
-	unsigned int from = to ? slowest(ls, keep, to) : 0;
-
-	if (from && rate_of(ls, from) / UNLIKE <= rate_of(ls, to))
-		merge(ls, from, to);
 }
 
 /* Whether the kernel holds little of what lane @i sent. */
@@ -92,6 +89,38 @@ static bool is_drained(const struct vl_lane_set *ls, unsigned int i)
 		return false;
 	return !ops->headroom ||
 	       ops->headroom(lane->backend, lane->port, lane->way);
+}
+
+/* Gives a lane back before its time, one that has been calm, as has the express
+ * lane. Returns whether there was one. */
+static bool give_one_back(struct vl_lane_set *ls)
+{
+	if (ls->now_ns - ls->side[0].busy_ns < RETURN_IDLE_NS)
+		return false;
+	for (unsigned int i = 1; i < ls->n; i++) {
+		struct vl_side *s = &ls->side[i];
+
+		if (!s->dests || s->n_pkts || s->slow ||
+		    ls->now_ns - s->busy_ns < RETURN_IDLE_NS ||
+		    !is_drained(ls, i))
+			continue;
+		vl_dest_remove_lane(&ls->dests, (uint8_t)i);
+		vl_side_make_idle(s);
+		VL_STAT_INC(s->returns);
+		return true;
+	}
+	return false;
+}
+
+/* Frees a lane by merging two slow ones, but not @keep, if neither is a lot
+ * slower than the other. */
+static void free_one(struct vl_lane_set *ls, unsigned int keep)
+{
+	unsigned int to = slowest(ls, keep, 0);
+	unsigned int from = to ? slowest(ls, keep, to) : 0;
+
+	if (from && rate_of(ls, from) / UNLIKE <= rate_of(ls, to))
+		merge(ls, from, to);
 }
 
 /* An idle lane after lane @after that has drained from those who had it before;
@@ -192,6 +221,7 @@ static void move_alone(struct vl_lane_set *ls, struct vl_dest *dest,
 	struct vl_side *s = &ls->side[dest->lane];
 	struct vl_pkt *prev = NULL, *p = s->head;
 
+	s->hostage = ls->lane[dest->lane].full;
 	leave(s);
 	VL_STAT_INC(ls->side[to].dests);
 	VL_STAT_INC(ls->side[to].moves);
@@ -214,7 +244,26 @@ static void move_alone(struct vl_lane_set *ls, struct vl_dest *dest,
 	}
 }
 
-/* The destination that deserves a lane of its own most; NULL: none does. */
+/* The last destination of a lane that others left is not to wait until what they
+ * have sent has drained. Returns whether one was moved. */
+static bool release_hostage(struct vl_lane_set *ls)
+{
+	for (unsigned int i = 1; i < ls->n; i++) {
+		unsigned int to = 0;
+
+		if (ls->side[i].hostage && ls->side[i].dests == 1)
+			to = idle_lane(ls, 0, false);
+		if (!to)
+			continue;
+		move_all(ls, i, to);
+		VL_STAT_INC(ls->side[to].moves);
+		return true;
+	}
+	return false;
+}
+
+/* The destination that deserves a lane of its own most: while there is one to
+ * be had any that is not known to be slow does. NULL: none. */
 static struct vl_dest *crowded_out(struct vl_lane_set *ls)
 {
 	uint32_t shared = 0;
@@ -222,7 +271,8 @@ static struct vl_dest *crowded_out(struct vl_lane_set *ls)
 	for (unsigned int i = 1; i < ls->n; i++)
 		if (ls->side[i].dests > 1 && ls->side[i].slow)
 			shared |= 1u << i;
-	return vl_dest_busiest(&ls->dests, shared, ls->now_ns - SLOW_FOR_NS);
+	return vl_dest_busiest(&ls->dests, shared, ls->now_ns - SLOW_FOR_NS,
+			       idle_lane(ls, 0, false));
 }
 
 bool vl_steer_apart(struct vl_lane_set *ls)
@@ -232,18 +282,21 @@ bool vl_steer_apart(struct vl_lane_set *ls)
 
 	if (ls->now_ns - ls->split_ns >= SPLIT_NS) {
 		ls->split_ns = ls->now_ns;
-		if (shorten_one(ls))
+		if (shorten_one(ls) || release_hostage(ls))
 			return true;
 		dest = crowded_out(ls);
 	}
 	if (!dest)
 		return false;
-	if (!idle_lane(ls, 0, true))
+	if (!idle_lane(ls, 0, true) && !give_one_back(ls))
 		free_one(ls, dest->lane);
 	to = idle_lane(ls, 0, false);
-	if (to)
-		move_alone(ls, dest, to);
-	return to;
+	if (!to)
+		return false;
+	move_alone(ls, dest, to);
+	if (!idle_lane(ls, 0, true) && !give_one_back(ls))
+		free_one(ls, to);
+	return true;
 }
 
 /* Nobody waited in lane @i for a while. */

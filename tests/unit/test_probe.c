@@ -255,7 +255,9 @@ static void shake(uint64_t express)
 		net_advance(&net, random_below(&rnd, 3) * MS);
 	}
 	assert_true(net.ls.probes.sent > 500);
-	assert_true(net.ls.probes.found > 0);
+	/* A limited lane may be full before. */
+	if (express == UNLIMITED)
+		assert_true(net.ls.probes.found > 0);
 	assert_int_equal(net.reordered, 0);
 	settle();
 	finish();
