@@ -227,7 +227,7 @@ static int open_express(struct tap *t, unsigned int i, bool only, bool *existed)
 	if (fd != -EINVAL || !only)
 		return fd;
 	t->multi_queue = !t->multi_queue;
-	return open_queue(t->ifname, flags ^ IFF_MULTI_QUEUE);
+	return open_first(t->ifname, flags ^ IFF_MULTI_QUEUE, existed);
 }
 
 /* Of @queues for a port those that are probes: two, but not more than half. */

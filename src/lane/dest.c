@@ -129,7 +129,7 @@ void vl_dest_forgive(struct vl_dest_table *t, uint8_t lane)
 }
 
 struct vl_dest *vl_dest_busiest(struct vl_dest_table *t, uint32_t lanes,
-				uint64_t since_ns, bool any)
+				uint64_t since_ns, bool *stands_out)
 {
 	struct vl_dest *best = NULL;
 	uint64_t sum = 0, n = 0;
@@ -148,10 +148,9 @@ struct vl_dest *vl_dest_busiest(struct vl_dest_table *t, uint32_t lanes,
 		    (!best || d->traffic > best->traffic))
 			best = d;
 	}
-	if (best && (any || best->traffic * n >= STANDS_OUT * sum ||
-		     best->traffic * 2ULL >= sum))
-		return best;
-	return NULL;
+	*stands_out = best && (best->traffic * n >= STANDS_OUT * sum ||
+			       best->traffic * 2ULL >= sum);
+	return best;
 }
 
 void vl_dest_remove_lane(struct vl_dest_table *t, uint8_t lane)

@@ -71,11 +71,11 @@ static inline void vl_dest_count(struct vl_dest *d)
 
 /*
  * The destination with the most traffic among those of lanes @lanes (one bit
- * each) that were not slow since @since_ns; NULL when there is none, or, unless
- * @any, when it does not stand out. Traffic counts for some eight calls.
+ * each) that were not slow since @since_ns; NULL: there is none. *@stands_out:
+ * it has by far the most. Traffic counts for some eight calls.
  */
 struct vl_dest *vl_dest_busiest(struct vl_dest_table *t, uint32_t lanes,
-				uint64_t since_ns, bool any);
+				uint64_t since_ns, bool *stands_out);
 
 /* Removes all destinations of lane @lane. */
 void vl_dest_remove_lane(struct vl_dest_table *t, uint8_t lane);

@@ -262,41 +262,42 @@ static bool release_hostage(struct vl_lane_set *ls)
 	return false;
 }
 
-/* The destination that deserves a lane of its own most: while there is one to
- * be had any that is not known to be slow does. NULL: none. */
-static struct vl_dest *crowded_out(struct vl_lane_set *ls)
+/* The destination of a shared lane that leaves it first, NULL: none does.
+ * *@deserves: two slow lanes may be merged for it. */
+static struct vl_dest *crowded_out(struct vl_lane_set *ls, bool *deserves)
 {
 	uint32_t shared = 0;
+	struct vl_dest *dest;
 
 	for (unsigned int i = 1; i < ls->n; i++)
 		if (ls->side[i].dests > 1 && ls->side[i].slow)
 			shared |= 1u << i;
-	return vl_dest_busiest(&ls->dests, shared, ls->now_ns - SLOW_FOR_NS,
-			       idle_lane(ls, 0, false));
+	dest = vl_dest_busiest(&ls->dests, shared, ls->now_ns - SLOW_FOR_NS,
+			       deserves);
+	*deserves |= dest && !dest->slow_ns;
+	return dest;
 }
 
 bool vl_steer_apart(struct vl_lane_set *ls)
 {
 	struct vl_dest *dest = NULL;
+	bool deserves = false;
 	unsigned int to = 0;
 
 	if (ls->now_ns - ls->split_ns >= SPLIT_NS) {
 		ls->split_ns = ls->now_ns;
 		if (shorten_one(ls) || release_hostage(ls))
 			return true;
-		dest = crowded_out(ls);
+		dest = crowded_out(ls, &deserves);
 	}
 	if (!dest)
 		return false;
-	if (!idle_lane(ls, 0, true) && !give_one_back(ls))
+	if (!idle_lane(ls, 0, true) && !give_one_back(ls) && deserves)
 		free_one(ls, dest->lane);
 	to = idle_lane(ls, 0, false);
-	if (!to)
-		return false;
-	move_alone(ls, dest, to);
-	if (!idle_lane(ls, 0, true) && !give_one_back(ls))
-		free_one(ls, to);
-	return true;
+	if (to)
+		move_alone(ls, dest, to);
+	return to;
 }
 
 /* Nobody waited in lane @i for a while. */
