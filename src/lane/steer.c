@@ -262,39 +262,47 @@ static bool release_hostage(struct vl_lane_set *ls)
 	return false;
 }
 
-/* The destination of a shared lane that leaves it first, NULL: none does.
- * *@deserves: two slow lanes may be merged for it. */
-static struct vl_dest *crowded_out(struct vl_lane_set *ls, bool *deserves)
+/* The destination of a shared lane that leaves it first, NULL: none does. */
+static struct vl_dest *crowded_out(struct vl_lane_set *ls, bool *stands_out)
 {
 	uint32_t shared = 0;
-	struct vl_dest *dest;
 
 	for (unsigned int i = 1; i < ls->n; i++)
 		if (ls->side[i].dests > 1 && ls->side[i].slow)
 			shared |= 1u << i;
-	dest = vl_dest_busiest(&ls->dests, shared, ls->now_ns - SLOW_FOR_NS,
-			       deserves);
-	*deserves |= dest && !dest->slow_ns;
-	return dest;
+	return vl_dest_busiest(&ls->dests, shared, ls->now_ns - SLOW_FOR_NS,
+			       stands_out);
+}
+
+/* An idle lane for @dest, which leaves a shared one; 0: none. The last one is
+ * for one that @stands_out, as in take_lane(). */
+static unsigned int take_lane_apart(struct vl_lane_set *ls,
+				    const struct vl_dest *dest, bool stands_out)
+{
+	bool last = stands_out || ls->n < RESERVE_LANES;
+	unsigned int i = idle_lane(ls, 0, true);
+
+	if ((!i || (!last && !idle_lane(ls, i, true))) && !give_one_back(ls) &&
+	    (stands_out || !dest->slow_ns))
+		free_one(ls, dest->lane);
+	i = idle_lane(ls, 0, false);
+	return i && (last || idle_lane(ls, i, false)) ? i : 0;
 }
 
 bool vl_steer_apart(struct vl_lane_set *ls)
 {
 	struct vl_dest *dest = NULL;
-	bool deserves = false;
+	bool stands_out = false;
 	unsigned int to = 0;
 
 	if (ls->now_ns - ls->split_ns >= SPLIT_NS) {
 		ls->split_ns = ls->now_ns;
 		if (shorten_one(ls) || release_hostage(ls))
 			return true;
-		dest = crowded_out(ls, &deserves);
+		dest = crowded_out(ls, &stands_out);
 	}
-	if (!dest)
-		return false;
-	if (!idle_lane(ls, 0, true) && !give_one_back(ls) && deserves)
-		free_one(ls, dest->lane);
-	to = idle_lane(ls, 0, false);
+	if (dest)
+		to = take_lane_apart(ls, dest, stands_out);
 	if (to)
 		move_alone(ls, dest, to);
 	return to;
