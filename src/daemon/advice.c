@@ -6,11 +6,11 @@
 
 #include "lane/lane_set.h"
 
-bool vl_bridge_hides_pressure(void)
+/* Whether the setting @path is there, and not 0. */
+static bool is_on(const char *path)
 {
 	/* Missing where br_netfilter is not loaded. */
-	int fd = open("/proc/sys/net/bridge/bridge-nf-call-iptables",
-		      O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	char c = '0';
 
 	if (fd < 0)
@@ -19,6 +19,12 @@ bool vl_bridge_hides_pressure(void)
 		c = '0';
 	close(fd);
 	return c != '0';
+}
+
+bool vl_bridge_hides_pressure(void)
+{
+	return is_on("/proc/sys/net/bridge/bridge-nf-call-iptables") ||
+	       is_on("/proc/sys/net/bridge/bridge-nf-call-ip6tables");
 }
 
 const char *vl_lanes_advice(const struct vl_conf *conf,
@@ -31,9 +37,9 @@ const char *vl_lanes_advice(const struct vl_conf *conf,
 		       "lanes are not used; give sndbuf=auto, or lanes=1 if "
 		       "this is meant";
 	if ((b->limited || b->probes) && bridge_hides)
-		return "net.bridge.bridge-nf-call-iptables is 1: through a "
-		       "bridge no back-pressure reaches the tap, and lanes "
-		       "cannot help; set it to 0";
+		return "net.bridge.bridge-nf-call-iptables or -ip6tables is "
+		       "1: through a bridge no back-pressure reaches the tap, "
+		       "and lanes cannot help; set both to 0";
 	if (b->ways == 1 && b->limited && conf->params.fds &&
 	    conf->params.lanes > 1)
 		return "one lane only: a slow destination makes others wait; "

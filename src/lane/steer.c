@@ -6,8 +6,9 @@
  * one, ahead of need, so that it has drained when the next destination comes.
  * The two slowest are: one that merely had a burst drains faster than they do.
  * Where many come at once they share before it is known who is slow. From a
- * shared lane that is slow, the destination with most of the traffic leaves,
- * with its packets, for a lane of its own, where it shows what it is.
+ * shared lane that is slow they leave one by one while there are lanes to be
+ * had, the one with most of the traffic first, with its packets, and each shows
+ * in a lane of its own what it is. The last lane is for one that stands out.
  *
  * Return. A lane that was not used for a while is given back. One that is used,
  * but in which nobody had to wait for a while, is not slow any more, and given
