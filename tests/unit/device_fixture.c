@@ -301,3 +301,26 @@ void dev_tx_ok(struct device *d, unsigned int index, uint32_t len)
 	assert_int_equal(done.len, 0);
 	assert_int_equal(d->log[before % DEV_LOG].len, d->hdr_len + len);
 }
+
+int dev_run_with_engines(const struct CMUnitTest *tests, size_t n)
+{
+	static enum vl_io_engine engines[] = { VL_IO_URING, VL_IO_SYNC };
+	struct CMUnitTest *with = calloc(n, sizeof(*with));
+	const char *why;
+	int status = 0;
+
+	if (!with)
+		return 1;
+	for (size_t e = 0; e < 2; e++) {
+		if (vl_io_choose(engines[e], &why) < 0)
+			continue;
+		for (size_t i = 0; i < n; i++) {
+			with[i] = tests[i];
+			with[i].initial_state = &engines[e];
+		}
+		status |= _cmocka_run_group_tests(e ? "sync" : "uring", with, n,
+						  NULL, NULL);
+	}
+	free(with);
+	return status;
+}

@@ -108,4 +108,10 @@ void dev_snapshot(struct device *d, struct vl_snapshot *s);
  * it to come out and back. */
 void dev_tx_ok(struct device *d, unsigned int index, uint32_t len);
 
+struct CMUnitTest;
+
+/* Runs the @n tests with each I/O engine that works here; their state is the
+ * engine. Returns what main() does. */
+int dev_run_with_engines(const struct CMUnitTest *tests, size_t n);
+
 #endif

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/util.h"
 #include "device_fixture.h"
 #include "virtio/net_hdr.h"
 
@@ -482,39 +483,25 @@ static void flow_keeps_its_order(void **state)
 	dev_free(&d);
 }
 
-static enum vl_io_engine engines[] = { VL_IO_URING, VL_IO_SYNC };
-
 int main(void)
 {
-	const char *why;
-	int status = 0;
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(header_may_be_split_anywhere),
+		cmocka_unit_test(legacy_header_is_10_bytes),
+		cmocka_unit_test(frames_are_merged),
+		cmocka_unit_test(largest_frames_are_merged),
+		cmocka_unit_test(frame_waits_for_buffers_one_by_one),
+		cmocka_unit_test(starved_device_sleeps),
+		cmocka_unit_test(tiny_buffers_are_returned),
+		cmocka_unit_test(readable_buffers_are_returned),
+		cmocka_unit_test(frame_larger_than_its_buffer),
+		cmocka_unit_test(large_buffer_then_many_small_ones),
+		cmocka_unit_test(nearly_full_batch),
+		cmocka_unit_test(huge_chains_do_not_wrap),
+		cmocka_unit_test(flags_that_were_not_negotiated),
+		cmocka_unit_test(stop_returns_unused_buffers),
+		cmocka_unit_test(flow_keeps_its_order),
+	};
 
-	for (size_t i = 0; i < 2; i++) {
-#define T(f)                                                                   \
-	{                                                                      \
-		.name = #f, .test_func = (f), .initial_state = &engines[i]     \
-	}
-		const struct CMUnitTest tests[] = {
-			T(header_may_be_split_anywhere),
-			T(legacy_header_is_10_bytes),
-			T(frames_are_merged),
-			T(largest_frames_are_merged),
-			T(frame_waits_for_buffers_one_by_one),
-			T(starved_device_sleeps),
-			T(tiny_buffers_are_returned),
-			T(readable_buffers_are_returned),
-			T(frame_larger_than_its_buffer),
-			T(large_buffer_then_many_small_ones),
-			T(nearly_full_batch),
-			T(huge_chains_do_not_wrap),
-			T(flags_that_were_not_negotiated),
-			T(stop_returns_unused_buffers),
-			T(flow_keeps_its_order),
-		};
-
-		if (vl_io_choose(engines[i], &why) < 0)
-			continue;
-		status |= cmocka_run_group_tests(tests, NULL, NULL);
-	}
-	return status;
+	return dev_run_with_engines(tests, VL_ARRAY_SIZE(tests));
 }

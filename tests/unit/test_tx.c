@@ -13,6 +13,7 @@
 
 #include "base/barrier.h"
 #include "base/iov.h"
+#include "base/util.h"
 #include "device_fixture.h"
 #include "net/tx.h"
 #include "virtio/net_hdr.h"
@@ -376,8 +377,6 @@ static void calls_are_batched(void **state)
 	dev_free(&d);
 }
 
-static enum vl_io_engine engines[] = { VL_IO_URING, VL_IO_SYNC };
-
 /* When the network takes the last packet of a batch the driver has gone on
  * queueing: something that breaks its ring. */
 static unsigned int until_spoilt;
@@ -435,34 +434,22 @@ static void notification_is_put_off_not_lost(void **state)
 
 int main(void)
 {
-	const char *why;
-	int status = 0;
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(notification_is_put_off_not_lost),
+		cmocka_unit_test(short_chains_are_dropped),
+		cmocka_unit_test(any_layout_is_one_frame),
+		cmocka_unit_test(long_chains_pass),
+		cmocka_unit_test(writable_buffers_are_refused),
+		cmocka_unit_test(oversize_frames_are_dropped),
+		cmocka_unit_test(bad_headers_are_dropped),
+		cmocka_unit_test(host_errors_are_counted),
+		cmocka_unit_test(full_network_keeps_the_order),
+		cmocka_unit_test(stop_while_full),
+		cmocka_unit_test(bad_chains_among_good_ones),
+		cmocka_unit_test(broken_queue_leaves_others_alone),
+		cmocka_unit_test(start_looks_without_a_kick),
+		cmocka_unit_test(calls_are_batched),
+	};
 
-	for (size_t i = 0; i < 2; i++) {
-#define T(f)                                                                   \
-	{                                                                      \
-		.name = #f, .test_func = (f), .initial_state = &engines[i]     \
-	}
-		const struct CMUnitTest tests[] = {
-			T(notification_is_put_off_not_lost),
-			T(short_chains_are_dropped),
-			T(any_layout_is_one_frame),
-			T(long_chains_pass),
-			T(writable_buffers_are_refused),
-			T(oversize_frames_are_dropped),
-			T(bad_headers_are_dropped),
-			T(host_errors_are_counted),
-			T(full_network_keeps_the_order),
-			T(stop_while_full),
-			T(bad_chains_among_good_ones),
-			T(broken_queue_leaves_others_alone),
-			T(start_looks_without_a_kick),
-			T(calls_are_batched),
-		};
-
-		if (vl_io_choose(engines[i], &why) < 0)
-			continue;
-		status |= cmocka_run_group_tests(tests, NULL, NULL);
-	}
-	return status;
+	return dev_run_with_engines(tests, VL_ARRAY_SIZE(tests));
 }

@@ -644,36 +644,22 @@ static void returns_to_express(void **state)
 	finish();
 }
 
-static enum vl_io_engine engines[] = { VL_IO_URING, VL_IO_SYNC };
-
 int main(void)
 {
-	const char *why;
-	int status = 0;
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(parts_carry_the_frame),
+		cmocka_unit_test(only_slow_lanes_cut),
+		cmocka_unit_test(above_half_of_the_ring_parts_are_copied),
+		cmocka_unit_test(waiting_packets_are_cut_later),
+		cmocka_unit_test(drops_hit_parts),
+		cmocka_unit_test(bounds_hold_at_all_times),
+		cmocka_unit_test(stop_with_some_parts),
+		cmocka_unit_test(stop_with_full_lanes),
+		cmocka_unit_test(start_again_with_full_lanes),
+		cmocka_unit_test(header_length_changes),
+		cmocka_unit_test(cut_after_header_length_changed),
+		cmocka_unit_test(returns_to_express),
+	};
 
-	for (size_t i = 0; i < 2; i++) {
-#define T(f)                                                                   \
-	{                                                                      \
-		.name = #f, .test_func = (f), .initial_state = &engines[i]     \
-	}
-		const struct CMUnitTest tests[] = {
-			T(parts_carry_the_frame),
-			T(only_slow_lanes_cut),
-			T(above_half_of_the_ring_parts_are_copied),
-			T(waiting_packets_are_cut_later),
-			T(drops_hit_parts),
-			T(bounds_hold_at_all_times),
-			T(stop_with_some_parts),
-			T(stop_with_full_lanes),
-			T(start_again_with_full_lanes),
-			T(header_length_changes),
-			T(cut_after_header_length_changed),
-			T(returns_to_express),
-		};
-
-		if (vl_io_choose(engines[i], &why) < 0)
-			continue;
-		status |= cmocka_run_group_tests(tests, NULL, NULL);
-	}
-	return status;
+	return dev_run_with_engines(tests, VL_ARRAY_SIZE(tests));
 }

@@ -274,31 +274,17 @@ static void returns_to_express(void **state)
 	dev_free(&f.d);
 }
 
-static enum vl_io_engine engines[] = { VL_IO_URING, VL_IO_SYNC };
-
 int main(void)
 {
-	const char *why;
-	int status = 0;
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bounds_hold_at_all_times),
+		cmocka_unit_test(stop_with_small_packets),
+		cmocka_unit_test(stop_with_large_packets),
+		cmocka_unit_test(start_again_with_full_lanes),
+		cmocka_unit_test(stop_after_too_few_buffers),
+		cmocka_unit_test(header_length_changes),
+		cmocka_unit_test(returns_to_express),
+	};
 
-	for (size_t i = 0; i < 2; i++) {
-#define T(f)                                                                   \
-	{                                                                      \
-		.name = #f, .test_func = (f), .initial_state = &engines[i]     \
-	}
-		const struct CMUnitTest tests[] = {
-			T(bounds_hold_at_all_times),
-			T(stop_with_small_packets),
-			T(stop_with_large_packets),
-			T(start_again_with_full_lanes),
-			T(stop_after_too_few_buffers),
-			T(header_length_changes),
-			T(returns_to_express),
-		};
-
-		if (vl_io_choose(engines[i], &why) < 0)
-			continue;
-		status |= cmocka_run_group_tests(tests, NULL, NULL);
-	}
-	return status;
+	return dev_run_with_engines(tests, VL_ARRAY_SIZE(tests));
 }
