@@ -117,8 +117,9 @@ static void null_event(struct vl_backend *b)
 }
 
 static int null_port_start(struct vl_backend *b, unsigned int port,
-			   struct vl_io *io)
+			   struct vl_io *io, uint64_t tag)
 {
+	(void)tag;
 	to_null(b)->room[port] = vl_io_room(io);
 	return 0;
 }

@@ -597,10 +597,11 @@ static void tap_event(struct vl_backend *b)
 }
 
 static int tap_port_start(struct vl_backend *b, unsigned int port,
-			  struct vl_io *io)
+			  struct vl_io *io, uint64_t tag)
 {
 	struct tap *t = to_tap(b);
 
+	(void)tag;
 	for (unsigned int w = 0; w < b->ways + b->probes; w++) {
 		t->file[port][w] = vl_io_file_add(io, t->fd[port][w]);
 		if (t->file[port][w] < 0)
@@ -653,11 +654,14 @@ static void tap_poll_cancel(struct vl_backend *b, unsigned int port,
 	vl_io_poll_cancel(io, to_tap(b)->fd[port][way], tag);
 }
 
+static const char *const keys[] = { "name", "fds", "lanes", "sndbuf", NULL };
+
 const struct vl_backend_ops vl_backend_tap = {
 	.name = "tap",
 	.help = "tap,name=INTERFACE|fds=A:B...[,lanes=N][,sndbuf=auto|BYTES|"
 		"unlimited]: a Linux tap "
 		"device",
+	.keys = keys,
 	.interface = true,
 	.open = tap_open,
 	.close = tap_close,

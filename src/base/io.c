@@ -126,21 +126,45 @@ unsigned int vl_io_room(struct vl_io *io)
 {
 	unsigned int posted = io->max_ops - io->posted_n;
 	unsigned int queued = io->ops->room(io);
+	unsigned int room = vl_min_u32(posted, queued);
 
-	return vl_min_u32(posted, queued);
+	return room - vl_min_u32(room, io->reserved);
+}
+
+void vl_io_reserve(struct vl_io *io, int n)
+{
+	io->reserved += (unsigned int)n;
 }
 
 void vl_io_writev(struct vl_io *io, int file, const struct iovec *iov,
 		  unsigned int n, bool linked, uint64_t tag)
 {
-	io->ops->rw(io, file, iov, n,
-		    VL_IO_RW_WRITE | (linked ? VL_IO_RW_LINKED : 0), tag);
+	io->ops->rw(io, file, iov, n, VL_IO_WRITE | (linked ? VL_IO_LINKED : 0),
+		    tag);
 }
 
 void vl_io_readv(struct vl_io *io, int file, const struct iovec *iov,
 		 unsigned int n, uint64_t tag)
 {
 	io->ops->rw(io, file, iov, n, 0, tag);
+}
+
+void vl_io_sendmsg(struct vl_io *io, int file, const struct msghdr *msg,
+		   unsigned int flags, uint64_t tag)
+{
+	/* The engines do not write to what is sent. */
+	io->ops->msg(io, file, (struct msghdr *)(uintptr_t)msg,
+		     flags | VL_IO_WRITE, tag);
+}
+
+void vl_io_recvmsg(struct vl_io *io, int file, struct msghdr *msg, uint64_t tag)
+{
+	io->ops->msg(io, file, msg, 0, tag);
+}
+
+bool vl_io_can_zerocopy(const struct vl_io *io)
+{
+	return io->can_zerocopy;
 }
 
 void vl_io_post(struct vl_io *io, int res, uint64_t tag)

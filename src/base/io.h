@@ -13,8 +13,9 @@
  * A vl_io belongs to the thread that calls vl_io_start() on it; no function
  * locks. Files are expected to be non-blocking: an operation that cannot be
  * done at once ends with -EAGAIN, and the caller asks for readiness with
- * vl_io_poll(). Nothing is ever left running in the kernel except polls, so
- * memory named by an operation is free again as soon as its event was reaped.
+ * vl_io_poll(). Nothing is ever left running in the kernel except polls and
+ * zero-copy sends, so memory named by another operation is free again as soon as
+ * its event was reaped.
  */
 #ifndef VL_BASE_IO_H
 #define VL_BASE_IO_H
@@ -23,6 +24,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+struct msghdr;
 struct vl_io;
 
 enum vl_io_engine {
@@ -35,7 +37,12 @@ enum vl_io_engine {
 struct vl_io_event {
 	uint64_t tag; /* as given with the operation */
 	int32_t res;  /* bytes, poll events (EPOLLIN...), or -errno */
-	bool more;    /* a multishot poll that stays armed */
+	/* Another event with this tag comes: a multishot poll stays armed, the
+	 * memory of a zero-copy send is still in use. */
+	bool more;
+	/* That other event of a zero-copy send: its memory is free. The kernel
+	 * made a copy after all. */
+	bool released, copied;
 };
 
 /* Counters of one vl_io; written by its thread only. */
@@ -79,6 +86,10 @@ void vl_io_file_remove(struct vl_io *io, int file);
 /* Queued operations that still fit before a submit is needed. */
 unsigned int vl_io_room(struct vl_io *io);
 
+/* @n operations more (or less, if negative) will be queued before the submit:
+ * they are taken off the room. */
+void vl_io_reserve(struct vl_io *io, int n);
+
 /*
  * Queue one read or write on the file @file. @iov must stay valid until
  * vl_io_submit() returned, the memory it names until the event was reaped.
@@ -95,6 +106,22 @@ void vl_io_writev(struct vl_io *io, int file, const struct iovec *iov,
 		  unsigned int n, bool linked, uint64_t tag);
 void vl_io_readv(struct vl_io *io, int file, const struct iovec *iov,
 		 unsigned int n, uint64_t tag);
+
+/*
+ * The same for messages of a socket. @msg and all it points to must stay valid
+ * until the event was reaped; the data of a send only until the last event if it
+ * is VL_IO_ZEROCOPY, which needs vl_io_can_zerocopy(): one with the result, which
+ * may be an error, and, when that has "more", one with "released".
+ */
+#define VL_IO_LINKED   1u
+#define VL_IO_ZEROCOPY 2u
+void vl_io_sendmsg(struct vl_io *io, int file, const struct msghdr *msg,
+		   unsigned int flags, uint64_t tag);
+void vl_io_recvmsg(struct vl_io *io, int file, struct msghdr *msg,
+		   uint64_t tag);
+
+/* Whether the engine sends without a copy. After vl_io_start(). */
+bool vl_io_can_zerocopy(const struct vl_io *io);
 
 /*
  * Posts an event without any kernel operation, for files that are none (the

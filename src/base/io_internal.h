@@ -24,6 +24,8 @@ struct vl_io_ops {
 	unsigned int (*room)(struct vl_io *io);
 	void (*rw)(struct vl_io *io, int file, const struct iovec *iov,
 		   unsigned int n, unsigned int flags, uint64_t tag);
+	void (*msg)(struct vl_io *io, int file, struct msghdr *msg,
+		    unsigned int flags, uint64_t tag);
 	int (*poll_arm)(struct vl_io *io, unsigned int index);
 	/* Ends the poll in entry @index (VL_IO_POLLS: there is none any more) of
 	 * @fd, which the caller may close then. @was_armed: no event came. */
@@ -35,13 +37,14 @@ struct vl_io_ops {
 			     unsigned int max);
 };
 
-#define VL_IO_RW_WRITE  1u
-#define VL_IO_RW_LINKED 2u
+#define VL_IO_WRITE 4u /* with the flags of io.h */
 
 /* Embedded as the first member of each engine's own struct. */
 struct vl_io {
 	const struct vl_io_ops *ops;
 	unsigned int max_ops;
+	unsigned int reserved; /* of them */
+	bool can_zerocopy;
 	struct vl_io_stats stats;
 	struct vl_io_poll poll[VL_IO_POLLS];
 	int file[VL_IO_FILES]; /* -1: free */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The engine without io_uring: operations are kept in a list and done one
- * after the other at submit with readv(2) and writev(2); readiness is epoll's.
+ * after the other at submit with readv(2), sendmsg(2) and the like; readiness is epoll's.
  *
  * epoll knows a file once, while callers may poll it for reading and writing
  * under two tags. All polls of one descriptor therefore share one epoll entry
@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,6 +22,7 @@
 
 struct sync_op {
 	const struct iovec *iov;
+	struct msghdr *msg; /* instead of iov */
 	uint64_t tag;
 	int file;
 	unsigned int n;
@@ -83,22 +85,35 @@ static unsigned int sync_room(struct vl_io *io)
 	return io->max_ops - vl_min_u32(io->max_ops, s->n_ops + s->done_n);
 }
 
+static void queue_op(struct sync_io *s, const struct sync_op *op)
+{
+	if (s->n_ops == s->io.max_ops)
+		vl_io_post(&s->io, -EBUSY, op->tag);
+	else
+		s->op[s->n_ops++] = *op;
+}
+
 static void sync_rw(struct vl_io *io, int file, const struct iovec *iov,
 		    unsigned int n, unsigned int flags, uint64_t tag)
 {
-	struct sync_io *s = to_sync(io);
+	queue_op(to_sync(io), &(struct sync_op){
+				      .file = file,
+				      .iov = iov,
+				      .n = n,
+				      .flags = flags,
+				      .tag = tag,
+			      });
+}
 
-	if (s->n_ops == io->max_ops) {
-		vl_io_post(io, -EBUSY, tag);
-		return;
-	}
-	s->op[s->n_ops++] = (struct sync_op){
-		.file = file,
-		.iov = iov,
-		.n = n,
-		.flags = flags,
-		.tag = tag,
-	};
+static void sync_msg(struct vl_io *io, int file, struct msghdr *msg,
+		     unsigned int flags, uint64_t tag)
+{
+	queue_op(to_sync(io), &(struct sync_op){
+				      .file = file,
+				      .msg = msg,
+				      .flags = flags,
+				      .tag = tag,
+			      });
 }
 
 static void sync_done(struct sync_io *s, uint64_t tag, int res)
@@ -112,8 +127,16 @@ static void sync_done(struct sync_io *s, uint64_t tag, int res)
 static int do_op(struct sync_io *s, const struct sync_op *op)
 {
 	int fd = s->io.file[op->file];
-	ssize_t n = op->flags & VL_IO_RW_WRITE ? writev(fd, op->iov, (int)op->n)
-					       : readv(fd, op->iov, (int)op->n);
+	bool write = op->flags & VL_IO_WRITE;
+	ssize_t n;
+
+	if (!op->msg)
+		n = write ? writev(fd, op->iov, (int)op->n)
+			  : readv(fd, op->iov, (int)op->n);
+	else if (write)
+		n = sendmsg(fd, op->msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+	else
+		n = recvmsg(fd, op->msg, MSG_DONTWAIT);
 
 	VL_STAT_INC(s->io.stats.syscalls);
 	return n < 0 ? -errno : (int)n;
@@ -126,10 +149,10 @@ static void sync_submit(struct vl_io *io)
 
 	for (unsigned int i = 0; i < s->n_ops; i++) {
 		const struct sync_op *op = &s->op[i];
-		bool read = !(op->flags & VL_IO_RW_WRITE);
+		bool read = !(op->flags & VL_IO_WRITE);
 		/* Asking an empty file again would only cost a call. */
 		bool cancel = failed && failed->file == op->file &&
-			      (read || failed->flags & VL_IO_RW_LINKED);
+			      (read || failed->flags & VL_IO_LINKED);
 		int res = cancel ? -ECANCELED : do_op(s, op);
 
 		sync_done(s, op->tag, res);
@@ -300,6 +323,7 @@ static const struct vl_io_ops sync_ops = {
 	.file_set = sync_file_set,
 	.room = sync_room,
 	.rw = sync_rw,
+	.msg = sync_msg,
 	.poll_arm = sync_poll_arm,
 	.poll_disarm = sync_poll_disarm,
 	.submit = sync_submit,

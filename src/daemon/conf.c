@@ -24,15 +24,10 @@
 
 #include "backend/registry.h"
 #include "base/util.h"
+#include "daemon/conf_backend.h"
 #include "daemon/value.h"
 #include "lane/lane_set.h"
 #include "stats/snapshot.h"
-
-/* Lanes of each queue pair unless lanes= says otherwise. */
-#define LANES_DEFAULT 8
-/* With 5 bytes and fewer the kernel never says that a full tap is writable
- * again. Nobody wants less than one small frame either. */
-#define SNDBUF_MIN    1024u
 
 #define CONFIG_FILE_MAX 65536
 #define MTU_MIN         68    /* RFC 791; virtio 1.2, 5.1.4.1 */
@@ -125,101 +120,6 @@ static void set_socket_mode(struct vl_conf *conf,
 		return;
 	}
 	conf->client = !strcmp(at->value, "client");
-}
-
-/* Stores one "key=value" of --backend. */
-static void set_param(struct vl_conf *conf, const struct vl_conf_place *at,
-		      const char *key, const char *value)
-{
-	uint64_t lanes;
-	unsigned int n;
-
-	if (!strcmp(key, "name")) {
-		conf->name_given = true;
-		if (vl_value_is_ifname(value))
-			conf->params.name = value;
-		else
-			vl_conf_fail(conf, at,
-				     "'%s' cannot name an interface; give 1 to "
-				     "15 characters without space, / and :",
-				     value);
-	} else if (!strcmp(key, "fds")) {
-		conf->fds_given = true;
-		if (!vl_value_fd_list(value, &n))
-			conf->params.fds = value;
-		else
-			vl_conf_fail(conf, at,
-				     "fds=%s: give descriptor numbers "
-				     "separated by ':', as fds=5:6",
-				     value);
-	} else if (!strcmp(key, "sndbuf")) {
-		conf->params.sndbuf_auto = !strcmp(value, "auto");
-		if (!conf->params.sndbuf_auto &&
-		    vl_value_size(value, &conf->params.sndbuf))
-			vl_conf_fail(conf, at,
-				     "sndbuf=%s: give auto, unlimited, or "
-				     "bytes, with k or M for 1024 or 1024^2",
-				     value);
-		else if (conf->params.sndbuf &&
-			 conf->params.sndbuf < SNDBUF_MIN)
-			vl_conf_fail(conf, at,
-				     "sndbuf=%s: give 1k or more, or 0 for no "
-				     "limit",
-				     value);
-	} else if (!strcmp(key, "lanes")) {
-		if (vl_value_number(value, 1, VL_LANES_MAX, &lanes))
-			vl_conf_fail(conf, at,
-				     "lanes=%s: give a number from 1 to %d",
-				     value, VL_LANES_MAX);
-		else
-			conf->params.lanes = (unsigned int)lanes;
-	} else {
-		vl_conf_fail(conf, at,
-			     "'%s' is no parameter of a backend; give name, "
-			     "fds, lanes or sndbuf",
-			     key);
-	}
-}
-
-static void set_backend(struct vl_conf *conf, const struct vl_conf_place *at)
-{
-	char names[128] = "";
-	char *save = NULL, *kind, *key;
-
-	free(conf->backend_text);
-	conf->backend = NULL;
-	conf->params.name = NULL;
-	conf->params.fds = NULL;
-	conf->params.sndbuf = 0;
-	conf->params.sndbuf_auto = true;
-	conf->params.lanes = LANES_DEFAULT;
-	conf->name_given = false;
-	conf->fds_given = false;
-	conf->backend_text = strdup(at->value);
-	if (!conf->backend_text) {
-		vl_conf_fail(conf, at, "out of memory");
-		return;
-	}
-	kind = strtok_r(conf->backend_text, ",", &save);
-	conf->backend = vl_backend_find(kind ? kind : "");
-	if (!conf->backend) {
-		for (unsigned int i = 0; vl_backend_at(i); i++) {
-			size_t used = strlen(names);
-
-			snprintf(names + used, sizeof(names) - used, "%s%s",
-				 i ? ", " : "", vl_backend_at(i)->name);
-		}
-		vl_conf_fail(conf, at, "unknown backend; begin with one of: %s",
-			     names);
-		return;
-	}
-	while ((key = strtok_r(NULL, ",", &save))) {
-		char *value = strchr(key, '=');
-
-		if (value)
-			*value++ = '\0';
-		set_param(conf, at, key, value ? value : "");
-	}
 }
 
 static void set_tx_full(struct vl_conf *conf, const struct vl_conf_place *at)
@@ -345,7 +245,7 @@ const struct vl_option vl_option_table[] = {
 	  "somebody listens (default: server)",
 	  false, set_socket_mode },
 	{ "backend", "KIND[,KEY=VALUE...]", "the host network (see below)",
-	  false, set_backend },
+	  false, vl_conf_set_backend },
 	{ "queue-pairs", "N",
 	  "receive and transmit queues offered, one thread each pair\n"
 	  "(default: as many as fds= names, else 1)",
@@ -629,39 +529,6 @@ static void check_socket(struct vl_conf *conf)
 			     "give two");
 }
 
-static void check_backend(struct vl_conf *conf)
-{
-	static const struct vl_conf_place nowhere;
-	unsigned int n = 0;
-
-	if (!conf->backend) {
-		if (!conf->backend_text)
-			vl_conf_fail(conf, &nowhere,
-				     "--backend is missing: say which host "
-				     "network to use, as "
-				     "--backend=tap,name=tap0");
-		return;
-	}
-	if (conf->backend->interface && conf->name_given == conf->fds_given)
-		vl_conf_fail(conf, &nowhere, "--backend=%s: give %s",
-			     conf->backend->name,
-			     conf->name_given ? "name= or fds=, not both"
-					      : "name=INTERFACE or fds=A:B");
-	if (!conf->params.fds || vl_value_fd_list(conf->params.fds, &n))
-		return;
-	if (!conf->queue_pairs_from)
-		conf->params.queue_pairs = n;
-	if (conf->params.queue_pairs > VL_SNAPSHOT_PAIRS_MAX ||
-	    n % conf->params.queue_pairs != 0 ||
-	    n / conf->params.queue_pairs > VL_LANES_MAX)
-		vl_conf_fail(conf, &nowhere,
-			     "fds=%s has %u descriptors for %u queue pairs; "
-			     "give one for each lane of each pair, at most "
-			     "%d pairs of %d lanes",
-			     conf->params.fds, n, conf->params.queue_pairs,
-			     VL_SNAPSHOT_PAIRS_MAX, VL_LANES_MAX);
-}
-
 int vl_conf_parse(struct vl_conf *conf, int argc, char *const argv[])
 {
 	memset(conf, 0, sizeof(*conf));
@@ -683,7 +550,7 @@ int vl_conf_parse(struct vl_conf *conf, int argc, char *const argv[])
 		conf->params.queue_pairs = 1;
 	conf->params.mtu = conf->mtu;
 	check_socket(conf);
-	check_backend(conf);
+	vl_conf_check_backend(conf);
 	return conf->errors ? -EINVAL : 0;
 }
 

@@ -21,6 +21,7 @@
 #include <sys/uio.h>
 
 #include "base/io.h"
+#include "base/ip.h"
 
 /* What a backend can do; probed when it is opened, never assumed. */
 struct vl_backend_caps {
@@ -50,7 +51,23 @@ struct vl_offload {
 
 struct vl_backend;
 
-/* One key=value list, "tap,name=tap0,sndbuf=0" already split. */
+/* Whether frames are sent from where they lie (rule 12 of datapath.md). */
+enum vl_zerocopy {
+	VL_ZEROCOPY_OFF,
+	VL_ZEROCOPY_AUTO, /* where it pays */
+	VL_ZEROCOPY_ON,   /* wherever it can be done */
+};
+
+#define VL_REMOTES_MAX 64u
+#define VL_STATICS_MAX 64u
+
+/* A MAC address that is always behind the same remote. */
+struct vl_static_mac {
+	uint8_t mac[6];
+	struct vl_ip remote;
+};
+
+/* What --backend= says, "tap,name=tap0,sndbuf=0" already split. */
 struct vl_backend_params {
 	const char *name;   /* interface name, NULL: not given */
 	const char *fds;    /* "A:B", NULL: not given */
@@ -59,20 +76,46 @@ struct vl_backend_params {
 	unsigned int lanes; /* ways out of each port that are wanted */
 	unsigned int queue_pairs;
 	uint32_t mtu; /* to set on an interface we create; 0: leave */
+	bool promisc; /* take frames for any address */
+
+	/* A tunnel. */
+	uint32_t vni;
+	struct vl_ip local; /* len 0: not given */
+	struct vl_ip remote[VL_REMOTES_MAX];
+	unsigned int n_remotes;
+	struct vl_static_mac statics[VL_STATICS_MAX];
+	unsigned int n_statics;
+	uint16_t port;
+	uint32_t ageing_s; /* of learned addresses; 0: never */
+	const char *fdb;   /* kernel vxlan device, NULL: not given */
+	uint8_t mac[6];    /* that the driver is offered */
+
+	enum vl_zerocopy zerocopy;
+	uint32_t
+		pending; /* descriptors that zero-copy may hold at most; 0: half
+			   * of the virtqueue */
 };
 
 /* One transmission or one read: virtio header and frame. */
 struct vl_frame {
 	const struct iovec *iov; /* valid until the submit */
 	unsigned int n;
-	bool linked; /* transmission only, see vl_io_writev() */
+	/* Transmission only: see vl_io_writev(); may be sent from where it
+	 * lies, see vl_io_sendmsg(): the event says whether it was. */
+	bool linked, zerocopy;
 	uint64_t tag;
 };
+
+/* Takes an event of a frame, on the worker of its port. */
+typedef void vl_frame_event_fn(void *ctx, const struct vl_io_event *ev);
 
 struct vl_backend_ops {
 	const char *name; /* "tap" */
 	const char *help; /* one line of its parameters, for --help */
-	bool interface;   /* needs one of vl_backend_params.name and fds */
+	/* Names of the parameters that it takes, and that it needs; each ends
+	 * with NULL, and may be NULL. */
+	const char *const *keys, *const *needs;
+	bool interface; /* needs one of vl_backend_params.name and fds */
 
 	/*
 	 * Opens the host network. On failure returns -errno and writes a
@@ -92,9 +135,10 @@ struct vl_backend_ops {
 	/* It is readable: updates vl_backend.link. */
 	void (*event)(struct vl_backend *b);
 
-	/* Worker: binds the port to its engine / releases it. */
+	/* Worker: binds the port to its engine / releases it. Operations of
+	 * its own have tags from @tag to @tag + 2^32 - 1. */
 	int (*port_start)(struct vl_backend *b, unsigned int port,
-			  struct vl_io *io);
+			  struct vl_io *io, uint64_t tag);
 	void (*port_stop)(struct vl_backend *b, unsigned int port,
 			  struct vl_io *io);
 	/* Worker: queues one frame on way @way. Room was checked. */
@@ -106,7 +150,23 @@ struct vl_backend_ops {
 	 */
 	uint64_t (*headroom)(struct vl_backend *b, unsigned int port,
 			     unsigned int way);
-	/* Worker: queues a read of one frame; -EAGAIN when there is none. */
+	/*
+	 * Worker: queues what send() and recv() kept back to do it together. The
+	 * submit follows. NULL: they keep nothing back.
+	 */
+	void (*flush)(struct vl_backend *b, unsigned int port,
+		      struct vl_io *io);
+	/*
+	 * Worker: an operation of the port's own ended. Gives @emit the events
+	 * of the frames that it was for. NULL: it has no such operations.
+	 */
+	void (*complete)(struct vl_backend *b, unsigned int port,
+			 struct vl_io *io, const struct vl_io_event *ev,
+			 vl_frame_event_fn *emit, void *ctx);
+	/*
+	 * Worker: queues a read of one frame; -EAGAIN when there is none, and
+	 * -ECANCELED when it was not tried since another one was.
+	 */
 	void (*recv)(struct vl_backend *b, unsigned int port, struct vl_io *io,
 		     const struct vl_frame *frame);
 	/* Worker: arms a one-shot readiness event (EPOLLIN or EPOLLOUT). */
@@ -128,7 +188,16 @@ struct vl_backend {
 	/* More ways, numbered behind these, that take a packet only while none
 	 * is charged to them; headroom() is 0 as long as one is. */
 	unsigned int probes;
-	char label[48]; /* for logs and stat: "tap0" */
+	/* Operations that one frame may need; more than that of room is needed
+	 * to send it. 0: one. */
+	uint32_t ops_per_frame;
+	/* A frame with segmentation offload that is larger, or has more
+	 * segments, is cut before it is sent. 0: any will do. */
+	uint32_t gso_bytes, gso_segments;
+	/* Frames may be sent from where they lie; ZEROCOPY_OFF: cannot be. */
+	enum vl_zerocopy zerocopy;
+	uint32_t pending; /* see vl_backend_params */
+	char label[48];   /* for logs and stat: "tap0" */
 	enum vl_link link;
 	uint32_t mtu; /* of the host interface, 0: unknown */
 	/* The first way of each port has a send buffer that can be full, so

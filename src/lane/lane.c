@@ -98,6 +98,15 @@ void vl_lane_send(struct vl_lane *lane, const struct iovec *iov, unsigned int n,
 				 });
 }
 
+void vl_lane_submit(struct vl_lane *lane)
+{
+	const struct vl_backend_ops *ops = lane->backend->ops;
+
+	if (ops->flush)
+		ops->flush(lane->backend, lane->port, lane->io);
+	vl_io_submit(lane->io);
+}
+
 void vl_lane_recv(struct vl_lane *lane, const struct iovec *iov, unsigned int n,
 		  uint64_t tag)
 {

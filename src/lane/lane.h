@@ -60,6 +60,9 @@ void vl_lane_begin(struct vl_lane *lane, unsigned int packets);
 void vl_lane_send(struct vl_lane *lane, const struct iovec *iov, unsigned int n,
 		  uint64_t tag);
 
+/* Submits what was queued on it and on the other lanes of its port. */
+void vl_lane_submit(struct vl_lane *lane);
+
 /* Queues the read of one frame; see vl_io_readv() for what may happen behind a
  * read that finds nothing. */
 void vl_lane_recv(struct vl_lane *lane, const struct iovec *iov, unsigned int n,

@@ -53,7 +53,7 @@ int vl_lane_set_start(struct vl_lane_set *ls, struct vl_backend *backend,
 	for (unsigned int i = 0; i < ls->n; i++)
 		vl_lane_bind(&ls->lane[i], backend, port, i, io);
 	vl_probes_start(ls, backend, port, io);
-	return backend->ops->port_start(backend, port, io);
+	return backend->ops->port_start(backend, port, io, ls->tag_backend);
 }
 
 void vl_lane_set_stop(struct vl_lane_set *ls)

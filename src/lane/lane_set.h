@@ -72,7 +72,8 @@ struct vl_lane_set {
 	struct vl_side side[VL_LANES_MAX]; /* [0]: counters only */
 	struct vl_dest_table dests;
 	struct vl_probes probes;
-	uint32_t in_flight; /* sends not answered */
+	uint64_t tag_backend; /* of the backend's own operations */
+	uint32_t in_flight;   /* sends not answered */
 	uint64_t now_ns;
 	uint64_t split_ns;     /* when shared lanes were looked at last */
 	uint64_t full_seen_ns; /* and full ones */

@@ -356,7 +356,7 @@ static void queue_reads(struct vl_rxq *rxq)
 	}
 	rxq->unfinished = true;
 	VL_STAT_INC(rxq->counters.batches);
-	vl_io_submit(rxq->io);
+	vl_lane_submit(rxq->lane);
 }
 
 /* Finishes the header of a frame that was put into @first and others. */
@@ -573,6 +573,9 @@ static void learn_from(struct vl_rxq *rxq, int res)
 		vl_vq_break(&rxq->vq, VL_VQ_MEM_LOST);
 		return;
 	}
+	/* Behind one that says more. */
+	if (res == -ECANCELED)
+		return;
 	switch (vl_io_verdict(res)) {
 	case VL_IO_GONE:
 		rxq->lane->gone = true;

@@ -13,7 +13,8 @@ enum vl_tag_kind {
 	VL_TAG_RX_KICK,
 	VL_TAG_LANE_IN, /* the lane has packets / takes packets again */
 	VL_TAG_LANE_OUT,
-	VL_TAG_CALL, /* another thread asks for the worker */
+	VL_TAG_BACKEND, /* an operation of the backend's own */
+	VL_TAG_CALL,    /* another thread asks for the worker */
 };
 
 #define VL_TAG(kind, index) ((uint64_t)(kind) << 32 | (uint32_t)(index))

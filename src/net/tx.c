@@ -363,7 +363,7 @@ bool vl_txq_turn(struct vl_txq *txq)
 	vl_lane_set_pump(ls);
 	if (ls->in_flight) {
 		VL_STAT_INC(txq->counters.batches);
-		vl_io_submit(txq->io);
+		vl_lane_submit(&txq->lanes.lane[0]);
 		return true;
 	}
 	if (packets == 0) {
@@ -665,7 +665,7 @@ bool vl_txq_flush(struct vl_txq *txq)
 	if (vl_txq_in_flight(txq))
 		return false;
 	if (vl_lane_set_settle(&txq->lanes)) {
-		vl_io_submit(txq->io);
+		vl_lane_submit(&txq->lanes.lane[0]);
 		return true;
 	}
 	if (!txq->vq.running)

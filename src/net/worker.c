@@ -75,8 +75,10 @@ static void on_kick(struct vl_worker *w, struct vl_virtqueue *vq,
 		       "SET_VRING_KICK");
 }
 
-static void dispatch(struct vl_worker *w, const struct vl_io_event *ev)
+static void dispatch(void *arg, const struct vl_io_event *ev)
 {
+	struct vl_worker *w = arg;
+
 	switch (vl_tag_kind(ev->tag)) {
 	case VL_TAG_TX_SLOT:
 		vl_txq_complete(&w->tx, vl_tag_index(ev->tag), ev->res);
@@ -95,6 +97,10 @@ static void dispatch(struct vl_worker *w, const struct vl_io_event *ev)
 		break;
 	case VL_TAG_LANE_OUT:
 		vl_lane_set_writable(&w->tx.lanes, vl_tag_index(ev->tag));
+		break;
+	case VL_TAG_BACKEND:
+		w->backend->ops->complete(w->backend, w->index, w->io, ev,
+					  dispatch, w);
 		break;
 	case VL_TAG_CALL:
 		if (!ev->more)
@@ -260,6 +266,7 @@ int vl_worker_start(struct vl_worker *w, struct vl_backend *backend,
 	w->engine = engine;
 	w->call_pending = true;
 	w->tx.lanes.mode = tx_full;
+	w->tx.lanes.tag_backend = VL_TAG(VL_TAG_BACKEND, 0);
 	w->tx.lanes.lane[0].tag_in = VL_TAG(VL_TAG_LANE_IN, 0);
 	for (unsigned int i = 0; i < VL_LANES_MAX; i++)
 		w->tx.lanes.lane[i].tag_out = VL_TAG(VL_TAG_LANE_OUT, i);

@@ -184,6 +184,7 @@ static void reap(void)
 				break;
 			case VL_TAG_TX_KICK:
 			case VL_TAG_RX_KICK:
+			case VL_TAG_BACKEND:
 			case VL_TAG_CALL:
 				fuzz_check(false);
 				break;

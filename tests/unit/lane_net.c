@@ -35,8 +35,10 @@ static int set_active(struct vl_backend *b, unsigned int port, bool active)
 	return to_net(b)->active_result;
 }
 
-static int port_start(struct vl_backend *b, unsigned int port, struct vl_io *io)
+static int port_start(struct vl_backend *b, unsigned int port, struct vl_io *io,
+		      uint64_t tag)
 {
+	(void)tag;
 	(void)b;
 	(void)port;
 	(void)io;
