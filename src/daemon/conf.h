@@ -49,7 +49,7 @@ struct vl_conf {
 	/* Below: conf*.c only. */
 	enum vl_conf_source socket_path_from, fd_from, queue_pairs_from;
 	bool name_given, fds_given; /* to --backend, right or wrong */
-	uint32_t keys_given;	    /* the same for all, one bit each */
+	uint32_t keys_given;        /* the same for all, one bit each */
 	char *backend_text;         /* what backend and params point into */
 	char *file_text; /* what the other strings of the file are in */
 	unsigned int errors;
