@@ -209,10 +209,12 @@ static int null_poll(struct vl_backend *b, unsigned int port, unsigned int way,
 }
 
 static void null_poll_cancel(struct vl_backend *b, unsigned int port,
-			     unsigned int way, struct vl_io *io, uint64_t tag)
+			     unsigned int way, struct vl_io *io,
+			     uint32_t events, uint64_t tag)
 {
 	struct null_backend *n = to_null(b);
 
+	(void)events;
 	vl_io_poll_cancel(io, n->wake[port], tag);
 	if (n->wake_way[port][way] >= 0)
 		vl_io_poll_cancel(io, n->wake_way[port][way], tag);

@@ -649,8 +649,10 @@ static int tap_poll(struct vl_backend *b, unsigned int port, unsigned int way,
 }
 
 static void tap_poll_cancel(struct vl_backend *b, unsigned int port,
-			    unsigned int way, struct vl_io *io, uint64_t tag)
+			    unsigned int way, struct vl_io *io, uint32_t events,
+			    uint64_t tag)
 {
+	(void)events;
 	vl_io_poll_cancel(io, to_tap(b)->fd[port][way], tag);
 }
 

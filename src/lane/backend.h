@@ -173,7 +173,8 @@ struct vl_backend_ops {
 	int (*poll)(struct vl_backend *b, unsigned int port, unsigned int way,
 		    struct vl_io *io, uint32_t events, uint64_t tag);
 	void (*poll_cancel)(struct vl_backend *b, unsigned int port,
-			    unsigned int way, struct vl_io *io, uint64_t tag);
+			    unsigned int way, struct vl_io *io, uint32_t events,
+			    uint64_t tag);
 };
 
 /* The part of every backend that others may read. */
@@ -200,6 +201,8 @@ struct vl_backend {
 	char label[48];   /* for logs and stat: "tap0" */
 	enum vl_link link;
 	uint32_t mtu; /* of the host interface, 0: unknown */
+	/* What the driver is to be offered as its MTU, at most; 0: any. */
+	uint32_t mtu_offer;
 	/* The first way of each port has a send buffer that can be full, so
 	 * that order needs linked sends. The others have always. */
 	bool limited;

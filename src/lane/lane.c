@@ -24,9 +24,9 @@ static void cancel_polls(struct vl_lane *lane)
 
 	if (lane->way == 0)
 		ops->poll_cancel(lane->backend, lane->port, 0, lane->io,
-				 lane->tag_in);
+				 EPOLLIN, lane->tag_in);
 	ops->poll_cancel(lane->backend, lane->port, lane->way, lane->io,
-			 lane->tag_out);
+			 EPOLLOUT, lane->tag_out);
 	lane->full = false;
 	lane->empty = false;
 }
@@ -139,7 +139,7 @@ void vl_lane_forget_recv(struct vl_lane *lane)
 	if (!lane->empty)
 		return;
 	lane->backend->ops->poll_cancel(lane->backend, lane->port, 0, lane->io,
-					lane->tag_in);
+					EPOLLIN, lane->tag_in);
 	lane->empty = false;
 }
 

@@ -159,10 +159,12 @@ static int net_poll(struct vl_backend *b, unsigned int port, unsigned int way,
 }
 
 static void net_poll_cancel(struct vl_backend *b, unsigned int port,
-			    unsigned int way, struct vl_io *io, uint64_t tag)
+			    unsigned int way, struct vl_io *io, uint32_t events,
+			    uint64_t tag)
 {
 	(void)port;
 	(void)io;
+	(void)events;
 	if (tag)
 		to_net(b)->way[way].armed = false;
 }
