@@ -171,7 +171,7 @@ static int start_device(struct daemon *d)
 	const struct vl_conf *conf = &d->conf;
 	struct vl_device_config config = {
 		.queue_pairs = conf->params.queue_pairs,
-		.mtu = conf->mtu,
+		.mtu = conf->mtu ? conf->mtu : d->backend->mtu_offer,
 		.config_changed = vl_session_config_changed,
 		.ctrl_watch = vl_session_ctrl_watch,
 		.ctx = d->session,

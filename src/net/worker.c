@@ -275,7 +275,8 @@ int vl_worker_start(struct vl_worker *w, struct vl_backend *backend,
 	w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	err = w->wake_fd < 0 ? -errno : allow_interrupts();
 	if (!err)
-		err = vl_io_new(engine, IO_OPS, &w->io);
+		err = vl_io_new(engine, IO_OPS + backend->ops_per_frame,
+				&w->io);
 	if (!err)
 		err = vl_txq_init(&w->tx, w->io);
 	if (!err)
