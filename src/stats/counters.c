@@ -19,6 +19,11 @@
 		.name = #f, .unit = (u), .help = (h),                          \
 		.offset = offsetof(struct vl_lane_counters, f)                 \
 	}
+#define TUNNEL(f, u, h)                                                        \
+	{                                                                      \
+		.name = #f, .unit = (u), .help = (h),                          \
+		.offset = offsetof(struct vl_tunnel_counters, f)               \
+	}
 
 /* One row per counter. */
 const struct vl_counter vl_tx_counter_table[] = {
@@ -104,6 +109,48 @@ const struct vl_counter vl_lane_counter_table[] = {
 };
 const size_t vl_lane_counter_count = VL_ARRAY_SIZE(vl_lane_counter_table);
 
+const struct vl_counter vl_tunnel_counter_table[] = {
+	TUNNEL(trains, "datagrams",
+	       "received datagrams that the kernel had joined (UDP_GRO)"),
+	TUNNEL(train_frames, "packets", "packets in these"),
+	TUNNEL(superframes, "packets",
+	       "packets received before they were segmented (TSO, USO)"),
+	TUNNEL(segmented, "packets",
+	       "of these, packets cut here, since the driver takes none"),
+	TUNNEL(csum_completed, "packets",
+	       "received packets with a partial checksum, completed here since "
+	       "the driver takes none"),
+	TUNNEL(learned, "addresses", "MAC addresses that were new"),
+	TUNNEL(moved, "addresses",
+	       "MAC addresses that were seen behind another remote than "
+	       "before"),
+	TUNNEL(drop_peer, "packets",
+	       "dropped: the datagram came from an address that is no remote"),
+	TUNNEL(drop_vni, "packets", "dropped: no VXLAN header with our VNI"),
+	TUNNEL(drop_short, "packets",
+	       "dropped: no Ethernet header behind the VXLAN header"),
+	TUNNEL(drop_fragment, "packets",
+	       "dropped: the datagram had been fragmented; the MTU of a remote "
+	       "is too large for the path"),
+	TUNNEL(drop_truncated, "packets",
+	       "dropped: the datagram was larger than any may be"),
+	TUNNEL(drop_uncut, "packets",
+	       "dropped: not segmented yet, and of a kind that can neither be "
+	       "given to the driver nor be cut"),
+	TUNNEL(messages, "datagrams", "messages sent, each to one remote"),
+	TUNNEL(message_frames, "packets", "packets or segments in these"),
+	TUNNEL(flood_frames, "packets",
+	       "packets sent to every remote: broadcast, multicast, unknown"),
+	TUNNEL(flood_copies, "packets", "copies made of these"),
+	TUNNEL(flood_drops, "packets",
+	       "dropped: copies for which there was no room"),
+	TUNNEL(drop_mtu, "packets",
+	       "dropped: too long for the path to the remote"),
+	TUNNEL(drop_no_remote, "packets",
+	       "dropped: there is no remote to send it to"),
+};
+const size_t vl_tunnel_counter_count = VL_ARRAY_SIZE(vl_tunnel_counter_table);
+
 _Static_assert(VL_ARRAY_SIZE(vl_tx_counter_table) * sizeof(uint64_t) ==
 		       sizeof(struct vl_tx_counters),
 	       "every transmit counter has a row");
@@ -113,6 +160,9 @@ _Static_assert(VL_ARRAY_SIZE(vl_rx_counter_table) * sizeof(uint64_t) ==
 _Static_assert(VL_ARRAY_SIZE(vl_lane_counter_table) * sizeof(uint64_t) ==
 		       sizeof(struct vl_lane_counters),
 	       "every counter of a lane has a row");
+_Static_assert(VL_ARRAY_SIZE(vl_tunnel_counter_table) * sizeof(uint64_t) ==
+		       sizeof(struct vl_tunnel_counters),
+	       "every counter of a tunnel has a row");
 
 uint64_t vl_counter_value(const struct vl_counter *c, const void *base)
 {

@@ -70,6 +70,30 @@ struct vl_lane_counters {
 	uint64_t drop_pool;
 };
 
+/* A port of a backend that is a tunnel: what it received, then what it sent. */
+struct vl_tunnel_counters {
+	uint64_t trains;
+	uint64_t train_frames;
+	uint64_t superframes;
+	uint64_t segmented;
+	uint64_t csum_completed;
+	uint64_t learned;
+	uint64_t moved;
+	uint64_t drop_peer;
+	uint64_t drop_vni;
+	uint64_t drop_short;
+	uint64_t drop_fragment;
+	uint64_t drop_truncated;
+	uint64_t drop_uncut;
+	uint64_t messages;
+	uint64_t message_frames;
+	uint64_t flood_frames;
+	uint64_t flood_copies;
+	uint64_t flood_drops;
+	uint64_t drop_mtu;
+	uint64_t drop_no_remote;
+};
+
 struct vl_counter {
 	const char *name; /* as in JSON */
 	const char *unit; /* "packets", "bytes", "events" */
@@ -83,6 +107,8 @@ extern const struct vl_counter vl_rx_counter_table[];
 extern const size_t vl_rx_counter_count;
 extern const struct vl_counter vl_lane_counter_table[];
 extern const size_t vl_lane_counter_count;
+extern const struct vl_counter vl_tunnel_counter_table[];
+extern const size_t vl_tunnel_counter_count;
 
 /* The value of @c in the live or copied counters at @base. */
 uint64_t vl_counter_value(const struct vl_counter *c, const void *base);
