@@ -15,6 +15,15 @@
 #define vl_load_acquire(p)     __atomic_load_n((p), __ATOMIC_ACQUIRE)
 #define vl_store_release(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
 
+/* Replaces *p by @new_ if it is @old; whether it was. Full order, both ways. */
+#define vl_cas(p, old, new_)                                                   \
+	__extension__({                                                        \
+		__typeof__(*(p)) vl_cas_old = (old);                           \
+		__atomic_compare_exchange_n((p), &vl_cas_old, (new_), 0,       \
+					    __ATOMIC_SEQ_CST,                  \
+					    __ATOMIC_RELAXED);                 \
+	})
+
 /*
  * A store before it is visible before a load after it is made: "I published,
  * now is the other side asleep?". ThreadSanitizer does not know fences, so
