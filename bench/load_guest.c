@@ -170,6 +170,15 @@ static void scatter(const struct load_queue *q, const struct load_slot *slot,
 	}
 }
 
+/* The memory of a frame is the driver's again: what is in it from now on must not
+ * be sent any more. */
+static void scribble(struct load_queue *q, const struct load_slot *slot)
+{
+	for (uint32_t i = 0; i < slot->n; i++)
+		memset(rd_mem_ptr(q->mem, slot->seg[i].gpa), 0xdb,
+		       slot->seg[i].len);
+}
+
 unsigned int load_tx_reap(struct load_queue *q, struct load_errors *e)
 {
 	struct rd_done done;
@@ -179,8 +188,10 @@ unsigned int load_tx_reap(struct load_queue *q, struct load_errors *e)
 	while ((ret = rd_take(&q->ring, &done)) != 0) {
 		if (ret < 0 || done.len != 0)
 			e->used++;
-		if (ret > 0)
+		if (ret > 0) {
+			scribble(q, &q->slot[done.cookie]);
 			q->free[q->n_free++] = (uint16_t)done.cookie;
+		}
 		n++;
 	}
 	return n;

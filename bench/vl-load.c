@@ -4,7 +4,8 @@
  *
  * One process is the guest (a vhost-user front-end with rings of its own) and
  * the network (a packet socket on the tap), so it knows of every frame whether
- * it arrived, once, unchanged and in order. Both directions run at the same
+ * it arrived, once, unchanged and in order. A transmit buffer that comes back is
+ * overwritten at once. Both directions run at the same
  * time in one thread, in random batches; now and then a direction pauses
  * until everything has drained, so that both sides fall asleep and have to be
  * woken, and with --restarts a ring is stopped and started in the middle.
