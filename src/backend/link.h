@@ -13,7 +13,8 @@ struct vl_link_monitor;
 /*
  * Watches the interface @ifname. @tun_fd is a queue of it: the interface may
  * be in another network namespace than ours, and only the queue knows which.
- * Looking there needs privileges; without them our own namespace is searched.
+ * Looking there needs privileges; without them, and with -1 for @tun_fd, our own
+ * namespace is searched.
  * Returns 0 or -errno (-ENODEV: not found).
  */
 int vl_link_open(int tun_fd, const char *ifname, struct vl_link_monitor **out);

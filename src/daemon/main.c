@@ -109,6 +109,14 @@ static int start_backend(struct daemon *d)
 	char why[256] = "";
 	int err;
 
+	/* The backend may have to know what it will receive for. */
+	if (!conf->mac_set && conf->params.name) {
+		err = vl_conf_default_mac(conf, conf->params.name, conf->mac);
+		if (err)
+			return err;
+		conf->mac_set = true;
+	}
+	memcpy(conf->params.mac, conf->mac, sizeof(conf->params.mac));
 	err = conf->backend->open(&conf->params, &d->backend, why, sizeof(why));
 	if (err) {
 		vl_log(VL_LOG_ERROR, NULL, "--backend=%s: %s",

@@ -11,8 +11,8 @@
  *   - all system calls except those of the list: no new program, no file
  *     opened by path, no debugging of others, no sockets but UNIX ones (client
  *     mode connects again), no memory that is writable and then executable;
- *   - with ioctl: everything but the requests of a tap, of a performance
- *     counter and of epoll.
+ *   - with ioctl: everything but the requests of a tap, of a packet socket, of
+ *     a performance counter and of epoll.
  *
  * A refused system call fails with EPERM instead of killing the process: a
  * libc that tries something newer first must be able to fall back.
@@ -30,6 +30,7 @@
 #include <linux/capability.h>
 #include <linux/if_tun.h>
 #include <linux/perf_event.h>
+#include <linux/sockios.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <stddef.h>
@@ -187,7 +188,8 @@ static const char *const allowed[] = {
 	"prctl",
 };
 
-/* Requests that the tap and the performance counter get after the start. */
+/* Requests that the tap, a packet socket and the performance counter get after
+ * the start. */
 static const unsigned long ioctls[] = {
 	TUNGETIFF,
 	TUNGETFEATURES,
@@ -200,6 +202,7 @@ static const unsigned long ioctls[] = {
 	TUNSETQUEUE,
 	FIONBIO,
 	FIONREAD,
+	SIOCOUTQ,
 	PERF_EVENT_IOC_ENABLE,
 	PERF_EVENT_IOC_DISABLE,
 	PERF_EVENT_IOC_RESET,

@@ -98,7 +98,8 @@ struct vl_backend_params {
 
 /* One transmission or one read: virtio header and frame. */
 struct vl_frame {
-	const struct iovec *iov; /* valid until the submit */
+	/* Valid until the submit, that of a read until its event. */
+	const struct iovec *iov;
 	unsigned int n;
 	/* Transmission only: see vl_io_writev(); may be sent from where it
 	 * lies, see vl_io_sendmsg(): the event says whether it was. */
@@ -129,6 +130,9 @@ struct vl_backend_ops {
 	int (*set_offload)(struct vl_backend *b, const struct vl_offload *o);
 	/* Whether port @port takes part: an unused one must get no frames. */
 	int (*set_active)(struct vl_backend *b, unsigned int port, bool active);
+	/* The driver has another MAC address than params.mac from now on.
+	 * Returns 0 or -errno. NULL: it makes no difference. */
+	int (*set_mac)(struct vl_backend *b, const uint8_t mac[6]);
 
 	/* Descriptor to watch for link changes, -1: none. */
 	int (*event_fd)(const struct vl_backend *b);

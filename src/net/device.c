@@ -199,14 +199,21 @@ static int ctrl_set_pairs(void *arg, uint16_t pairs)
 	return 0;
 }
 
+static int set_mac(struct vl_device *dev, const uint8_t mac[6])
+{
+	const struct vl_backend_ops *ops = dev->backend->ops;
+	int err = ops->set_mac ? ops->set_mac(dev->backend, mac) : 0;
+
+	if (!err)
+		memcpy(dev->space.mac, mac, sizeof(dev->space.mac));
+	return err;
+}
+
 static int ctrl_set_mac(void *arg, const uint8_t mac[6])
 {
 	struct vl_device *dev = arg;
 
-	if (mac[0] & 1)
-		return -EINVAL;
-	memcpy(dev->space.mac, mac, sizeof(dev->space.mac));
-	return 0;
+	return mac[0] & 1 ? -EINVAL : set_mac(dev, mac);
 }
 
 static void rx_features_fn(struct vl_worker *w, void *arg)
@@ -588,7 +595,9 @@ void vl_device_reset(struct vl_device *dev)
 	dev->mtu = 0;
 	dev->announce = false;
 	dev->ctrl_pairs = 1;
-	memcpy(dev->space.mac, dev->config.mac, sizeof(dev->space.mac));
+	if (set_mac(dev, dev->config.mac))
+		vl_log(VL_LOG_WARNING, dev->backend->label,
+		       "cannot receive for the offered MAC address again");
 	update_space(dev);
 	(void)apply_features(dev, before);
 }
