@@ -121,6 +121,13 @@ static void show_queues(const struct view *v)
 	}
 }
 
+/* Whether a counter of this name says why something was done. */
+static bool is_reason(const char *name)
+{
+	return !strncmp(name, "drop_", 5) || !strncmp(name, "copy_", 5) ||
+	       !strcmp(name, "zc_copied");
+}
+
 /* Reasons with a count, each with its sentence. */
 static void show_reasons(const struct view *v)
 {
@@ -138,7 +145,7 @@ static void show_reasons(const struct view *v)
 		for (size_t k = 0; k < n; k++) {
 			double x = value(v, row / 2, part, table[k].name);
 
-			if (strncmp(table[k].name, "drop_", 5) || x <= 0)
+			if (!is_reason(table[k].name) || x <= 0)
 				continue;
 			printf("%s%s%zu %-14s %8s%s  %s\n", title, part,
 			       row / 2, table[k].name, ctl_brief(x, a),
@@ -232,6 +239,32 @@ static void show_lanes(const struct view *v)
 	}
 }
 
+/* What is sent without a copy, of each pair where that is possible. */
+static void show_zerocopy(const struct view *v)
+{
+	for (size_t i = 0; i < ctl_pair_count(v->now); i++) {
+		struct json_object *zc = ctl_pair_part(v->now, i, "zerocopy");
+		char a[CTL_TEXT];
+
+		if (!zc || !strcmp(ctl_text(zc, "mode"), "off"))
+			continue;
+		printf("\nzero-copy tx%zu (%s): %s packets%s, ", i,
+		       ctl_text(zc, "mode"),
+		       ctl_brief(value(v, i, "tx", "zc_packets"), a),
+		       v->before ? "/s" : "");
+		printf("pending %.0f (at most %.0f) in %.0f (%.0f) of %.0f "
+		       "descriptors, oldest %s; ",
+		       ctl_number(zc, "pending_packets"),
+		       ctl_number(zc, "pending_packets_max"),
+		       ctl_number(zc, "pending_descriptors"),
+		       ctl_number(zc, "pending_descriptors_max"),
+		       ctl_number(zc, "window"),
+		       ctl_duration(ctl_number(zc, "oldest_ns"), a));
+		printf("%s out of order\n",
+		       ctl_brief(value(v, i, "tx", "out_of_order"), a));
+	}
+}
+
 static void show_cost(const struct view *v)
 {
 	double bits = 0, cycles = 0;
@@ -261,6 +294,7 @@ static void show(const struct view *v)
 	show_header(v);
 	show_queues(v);
 	show_lanes(v);
+	show_zerocopy(v);
 	show_reasons(v);
 	show_cost(v);
 	if (v->before && !isatty(STDOUT_FILENO))

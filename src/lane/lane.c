@@ -83,7 +83,7 @@ static bool needs_link(struct vl_lane *lane, const struct iovec *iov,
 }
 
 void vl_lane_send(struct vl_lane *lane, const struct iovec *iov, unsigned int n,
-		  uint64_t tag)
+		  bool zerocopy, uint64_t tag)
 {
 	if (!lane->active || lane->down) {
 		vl_io_post(lane->io, lane->active ? -EIO : -ENXIO, tag);
@@ -94,6 +94,7 @@ void vl_lane_send(struct vl_lane *lane, const struct iovec *iov, unsigned int n,
 					 .iov = iov,
 					 .n = n,
 					 .linked = needs_link(lane, iov, n),
+					 .zerocopy = zerocopy,
 					 .tag = tag,
 				 });
 }

@@ -56,9 +56,10 @@ static inline bool vl_lane_can_refuse(const struct vl_lane *lane)
  */
 void vl_lane_begin(struct vl_lane *lane, unsigned int packets);
 
-/* Queues one frame with its virtio header; the caller checked vl_io_room(). */
+/* Queues one frame with its virtio header, which may be sent from where it lies
+ * if @zerocopy; the caller checked vl_io_room(). */
 void vl_lane_send(struct vl_lane *lane, const struct iovec *iov, unsigned int n,
-		  uint64_t tag);
+		  bool zerocopy, uint64_t tag);
 
 /* Submits what was queued on it and on the other lanes of its port. */
 void vl_lane_submit(struct vl_lane *lane);

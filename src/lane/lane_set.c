@@ -96,10 +96,14 @@ bool vl_lane_set_ready(const struct vl_lane_set *ls)
 
 static void start_send(struct vl_lane_set *ls, struct vl_pkt *pkt, uint8_t lane)
 {
+	bool zerocopy;
+
 	pkt->lane = lane;
 	pkt->sending = true;
 	ls->in_flight++;
-	vl_lane_send(&ls->lane[lane], pkt->iov, pkt->n_iov, pkt->tag);
+	zerocopy = vl_unlikely(ls->zerocopy) &&
+		   ls->ops->zerocopy(ls->owner, pkt, lane);
+	vl_lane_send(&ls->lane[lane], pkt->iov, pkt->n_iov, zerocopy, pkt->tag);
 }
 
 void vl_lane_set_remove(struct vl_lane_set *ls, struct vl_pkt *pkt)
@@ -272,6 +276,11 @@ static void look_at_full(struct vl_lane_set *ls)
 	}
 }
 
+static bool has_room(const struct vl_lane *lane)
+{
+	return vl_io_room(lane->io) > lane->backend->ops_per_frame;
+}
+
 void vl_lane_set_pump(struct vl_lane_set *ls)
 {
 	if (vl_likely(!ls->dests.count) || ls->paused)
@@ -285,7 +294,7 @@ void vl_lane_set_pump(struct vl_lane_set *ls)
 		if (!s->head || ls->lane[i].full)
 			continue;
 		drop_late(ls, s);
-		for (p = s->head; p && burst && vl_io_room(ls->lane[i].io);
+		for (p = s->head; p && burst && has_room(&ls->lane[i]);
 		     p = p->next, burst--) {
 			p = cut(ls, s, prev, p);
 			if (!p->sending)
@@ -295,8 +304,8 @@ void vl_lane_set_pump(struct vl_lane_set *ls)
 	}
 }
 
-/* Refused packets in the order of the ring; nearly sorted already. */
-static void sort_refused(struct vl_lane_set *ls)
+/* They are nearly sorted already. */
+void vl_lane_set_sort_refused(struct vl_lane_set *ls)
 {
 	for (uint32_t i = 1; i < ls->n_refused; i++) {
 		struct vl_pkt *p = ls->refused[i];
@@ -340,7 +349,7 @@ static void reroute_refused(struct vl_lane_set *ls)
 		if (drop_overtaken(ls))
 			return;
 	}
-	sort_refused(ls);
+	vl_lane_set_sort_refused(ls);
 	n = ls->n_refused;
 	ls->n_refused = 0;
 	for (uint32_t i = 0; i < n; i++) {

@@ -51,6 +51,9 @@ struct vl_lane_set_ops {
 	 * stay whole, for now or (can_cut is false then) for good.
 	 */
 	struct vl_pkt *(*cut)(void *owner, struct vl_pkt *pkt, uint32_t bytes);
+	/* Whether @pkt, which is being sent on lane @lane, may be sent from where
+	 * it lies. NULL unless vl_lane_set.zerocopy. */
+	bool (*zerocopy)(void *owner, struct vl_pkt *pkt, unsigned int lane);
 };
 
 /* What stat shows of a lane. */
@@ -65,6 +68,7 @@ struct vl_lane_set {
 	const struct vl_lane_set_ops *ops;
 	void *owner;
 	enum vl_tx_full mode;
+	bool zerocopy;  /* the owner is asked for each send */
 	unsigned int n; /* lanes, express included */
 	/* Lanes from here to n have a short send buffer. */
 	unsigned int first_short;
@@ -122,6 +126,9 @@ void vl_lane_set_complete(struct vl_lane_set *ls, struct vl_pkt *pkt, int res);
  * With VL_TX_FULL_BLOCK it leaves the refused packets to the owner, and waits.
  */
 bool vl_lane_set_settle(struct vl_lane_set *ls);
+
+/* The refused packets that settle left, in the order of the ring. */
+void vl_lane_set_sort_refused(struct vl_lane_set *ls);
 
 /* Lane @index is writable again. */
 void vl_lane_set_writable(struct vl_lane_set *ls, unsigned int index);

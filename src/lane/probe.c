@@ -126,6 +126,7 @@ bool vl_probes_take(struct vl_lane_set *ls, struct vl_pkt *pkt)
 	pkt->lane = VL_PKT_BY_PROBE;
 	pkt->sending = true;
 	ls->in_flight++;
-	vl_lane_send(&p->lane, pkt->iov, pkt->n_iov, pkt->tag);
+	/* Pages that the kernel holds tell nothing that this would not. */
+	vl_lane_send(&p->lane, pkt->iov, pkt->n_iov, false, pkt->tag);
 	return true;
 }

@@ -43,6 +43,23 @@ static void read_lane(const struct vl_side *side, struct vl_lane_snapshot *l)
 	c->drop_pool = vl_read_once(&side->drops_pool);
 }
 
+static void read_zerocopy(const struct vl_tx_zcopy *zc, uint32_t half,
+			  struct vl_zc_snapshot *s)
+{
+	static const char *const modes[] = {
+		[VL_ZEROCOPY_OFF] = "off",
+		[VL_ZEROCOPY_AUTO] = "auto",
+		[VL_ZEROCOPY_ON] = "on",
+	};
+
+	s->mode = modes[zc->mode];
+	s->packets = vl_read_once(&zc->n);
+	s->packets_max = vl_read_once(&zc->n_max);
+	s->descs = vl_read_once(&zc->descs);
+	s->descs_max = vl_read_once(&zc->descs_max);
+	s->window = zc->limit ? vl_min_u32(zc->limit, half) : half;
+}
+
 bool vl_lane_stats_read(const struct vl_txq *txq, struct vl_pair_snapshot *s)
 {
 	const struct vl_lane_set *ls = &txq->lanes;
@@ -52,11 +69,13 @@ bool vl_lane_stats_read(const struct vl_txq *txq, struct vl_pair_snapshot *s)
 	s->held_descs = vl_read_once(&txq->held_descs);
 	s->held_max = s->txq.size / 2;
 	s->pool_bytes = (uint64_t)vl_read_once(&txq->pool_used) * VL_TX_BUFFER;
-	s->pool_max = (uint64_t)(VL_TX_SLOTS - VL_TX_RESERVE) * VL_TX_BUFFER;
+	s->pool_max = (uint64_t)VL_TX_POOL * VL_TX_BUFFER;
+	read_zerocopy(&txq->zc, s->held_max, &s->zc);
 	s->lanes = ls->n;
 	for (unsigned int i = 0; i < ls->n; i++) {
 		s->lane[i].state = state_name(vl_lane_set_state(ls, i));
 		read_lane(&ls->side[i], &s->lane[i]);
+		s->lane[i].pending = vl_read_once(&txq->zc.lane_n[i]);
 		dests |= s->lane[i].destinations > 0;
 	}
 	/* Packets on the express lane are counted as those of the queue only,
@@ -71,7 +90,7 @@ bool vl_lane_stats_read(const struct vl_txq *txq, struct vl_pair_snapshot *s)
 		express->packets -= vl_min_u64(c->packets, express->packets);
 		express->bytes -= vl_min_u64(c->bytes, express->bytes);
 	}
-	return dests;
+	return dests || s->zc.packets;
 }
 
 /* Keeps the ones with the most parked packets, in this order. */
@@ -98,8 +117,12 @@ static void add_dest(struct vl_lane_snapshot *l, const struct vl_dest *d)
 void vl_lane_stats_name(const struct vl_txq *txq, struct vl_pair_snapshot *s)
 {
 	const struct vl_lane_set *ls = &txq->lanes;
-	uint64_t now = vl_now_ns();
+	uint64_t now = vl_now_ns(), since;
+	unsigned int lane;
 
+	since = vl_tx_zc_oldest(txq, &lane);
+	if (since && since < now)
+		s->zc.oldest_ns = now - since;
 	for (uint32_t i = 0; i < VL_DEST_MAX; i++) {
 		const struct vl_dest *d = &ls->dests.entry[i];
 

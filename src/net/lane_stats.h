@@ -10,14 +10,14 @@
 
 /*
  * Any thread: fills in everything that is read without the worker. Returns
- * true when there are destinations to be named by vl_lane_stats_name().
+ * true when there are destinations or pending packets for vl_lane_stats_name().
  */
 bool vl_lane_stats_read(const struct vl_txq *txq, struct vl_pair_snapshot *s);
 
 /*
  * Worker thread: names the destinations on side lanes, as many as there is
- * place for, and says how long the first packet of each FIFO has waited. Takes
- * as long as one look at each of VL_DEST_MAX entries.
+ * place for, and says how long the first packet of each FIFO has waited, and the
+ * oldest one been pending. Takes as long as one look at each of VL_DEST_MAX entries.
  */
 void vl_lane_stats_name(const struct vl_txq *txq, struct vl_pair_snapshot *s);
 

@@ -11,13 +11,16 @@
  *
  * What happens to a packet that the host network refuses is the business of the
  * lanes (lane_set.c): it goes out by another lane, or has to wait, and then keeps
- * its slot. pkt_park() says what it may hold meanwhile, of the driver's
+ * its slot. vl_tx_park() says what it may hold meanwhile, of the driver's
  * descriptors and of our buffers. Without lanes it goes back to the ring, with
  * all that were popped after it, and transmission waits (take_back()).
  *
+ * A packet that is sent from where it lies keeps its slot and its chain until the
+ * kernel has let go of them (tx_zcopy.c); for the lanes it is done with before.
+ *
  * The virtio header is copied into the slot, checked there and sent from
  * there. A small packet is copied behind it, since one buffer is cheaper for
- * the kernel than a list of two (COPY_MAX); the payload of a larger one stays
+ * the kernel than a list of two (VL_TX_JOIN_MAX); the payload of a larger one stays
  * in guest memory.
  */
 #include "net/tx.h"
@@ -32,66 +35,40 @@
 #include "base/iov.h"
 #include "base/log.h"
 #include "base/util.h"
-#include "lane/gso.h"
 #include "lane/steer.h"
 #include "net/tags.h"
+#include "net/tx_cut.h"
+#include "net/tx_slot.h"
 #include "virtio/net_hdr.h"
-
-/* Header and largest frame copied. Measured: writing a list of two costs the
- * kernel 80 ns more than one buffer, copying 1514 bytes costs 20 ns. */
-#define SLOT_BUFFER VL_TX_BUFFER
-#define COPY_MAX    (SLOT_BUFFER - VL_NET_HDR_MRG)
 
 /* Part of the ring that may be done before the driver must hear of it. */
 #define UNTOLD_PART 4u
 
-/* The largest IP packet with an Ethernet and two VLAN headers. */
-#define FRAME_MAX (65535u + ETH_HLEN + 8u)
-
-/* Small buffers that such a packet fills besides its slot's own. */
-#define EXTRA_MAX ((FRAME_MAX + SLOT_BUFFER - 1) / SLOT_BUFFER)
-
-/* A frame is cut into about so many parts at most. */
-#define PARTS_MAX 32u
-
-/* Pieces sent by reference; Linux drivers make at most 19. */
-#define SLOT_IOV 34u
-_Static_assert(SLOT_IOV >= EXTRA_MAX, "a copied packet fits the list");
-
-struct vl_tx_slot {
-	struct vl_pkt pkt;
-	struct iovec iov[SLOT_IOV + 1]; /* [0]: header, or all of it */
-	uint16_t extra[EXTRA_MAX];      /* slots whose buffers hold the frame */
-	uint16_t n_extra;
-	uint16_t head;
-	uint16_t descs;
-	uint16_t parts;           /* it was cut into, and not done */
-	struct vl_tx_slot *whole; /* what this is a part of */
-	bool held;                /* the driver has not got its chain back */
-	bool by_ref;  /* the frame is not in our buffers, but where it was */
-	bool counted; /* in txq->held_descs */
-	bool pooled;  /* in txq->pool_used */
-	bool gso;
-	bool csum;
-};
-
 static void pkt_done(void *owner, struct vl_pkt *pkt, enum vl_pkt_end end);
-static bool pkt_park(void *owner, struct vl_pkt *pkt, bool may_copy);
-static struct vl_pkt *pkt_cut(void *owner, struct vl_pkt *pkt, uint32_t bytes);
 
 static const struct vl_lane_set_ops lane_ops = {
 	.done = pkt_done,
-	.park = pkt_park,
-	.cut = pkt_cut,
+	.park = vl_tx_park,
+	.cut = vl_tx_cut,
+	.zerocopy = vl_tx_zc_choose,
 };
 
-int vl_txq_init(struct vl_txq *txq, struct vl_io *io)
+int vl_txq_init(struct vl_txq *txq, const struct vl_backend *backend,
+		struct vl_io *io)
 {
 	txq->io = io;
+	txq->gso_bytes = backend->gso_bytes;
+	txq->gso_segments = backend->gso_segments;
+	txq->ops_per_frame = backend->ops_per_frame;
+	txq->join_max = backend->zerocopy == VL_ZEROCOPY_ON ? VL_ZC_BYTES_ON - 1
+							    : VL_TX_JOIN_MAX;
+	TAILQ_INIT(&txq->held);
+	vl_tx_zc_init(&txq->zc, backend);
+	txq->lanes.zerocopy = backend->zerocopy != VL_ZEROCOPY_OFF;
 	txq->lanes.ops = &lane_ops;
 	txq->lanes.owner = txq;
 	txq->slots = calloc(VL_TX_SLOTS, sizeof(txq->slots[0]));
-	txq->buffers = malloc((size_t)VL_TX_SLOTS * SLOT_BUFFER);
+	txq->buffers = malloc((size_t)VL_TX_SLOTS * VL_TX_BUFFER);
 	txq->long_iov = calloc(VL_CHAIN_IOV_MAX, sizeof(txq->long_iov[0]));
 	if (!txq->slots || !txq->buffers || !txq->long_iov)
 		return -ENOMEM;
@@ -117,23 +94,6 @@ int vl_txq_start(struct vl_txq *txq, const char *name,
 	return vl_vq_start(&txq->vq, name, ring, mem);
 }
 
-static char *slot_buffer(struct vl_txq *txq, uint32_t index)
-{
-	return txq->buffers + (size_t)index * SLOT_BUFFER;
-}
-
-static struct vl_tx_slot *slot_of(struct vl_pkt *pkt)
-{
-	return vl_container_of(pkt, struct vl_tx_slot, pkt);
-}
-
-/* A frame that is being cut. */
-struct tx_cut {
-	struct vl_gso gso;
-	uint32_t hdr_len;
-	uint8_t head[VL_GSO_HEAD_MAX];
-};
-
 /* Where the driver's chain is, as vl_vq_pop() found it. */
 struct tx_chain {
 	struct vl_chain c;
@@ -148,7 +108,7 @@ static int pop(struct vl_txq *txq, struct vl_tx_slot *slot, struct tx_chain *t)
 
 	t->is_long = false;
 	t->c.iov = slot->iov + 1;
-	t->c.iov_cap = SLOT_IOV;
+	t->c.iov_cap = VL_TX_SLOT_IOV;
 	n = vl_vq_pop(&txq->vq, &t->c);
 	if (vl_likely(n != -ENOBUFS))
 		return n;
@@ -156,13 +116,6 @@ static int pop(struct vl_txq *txq, struct vl_tx_slot *slot, struct tx_chain *t)
 	t->c.iov = txq->long_iov;
 	t->c.iov_cap = VL_CHAIN_IOV_MAX;
 	return vl_vq_pop(&txq->vq, &t->c);
-}
-
-/* Where a header of @hdr_len bytes is in a slot's buffer: it ends where the
- * frame begins, which is the same for all lengths. */
-static char *hdr_at(char *buf, uint32_t hdr_len)
-{
-	return buf + VL_NET_HDR_MRG - hdr_len;
 }
 
 /* Checks lengths and header. Returns the counter of why the packet is to be
@@ -178,51 +131,17 @@ static uint64_t *check_packet(struct vl_txq *txq, const struct vl_chain *c,
 		return &n->drop_chain;
 	if (vl_unlikely(c->len_readable < txq->hdr_len + ETH_HLEN))
 		return &n->drop_short;
-	if (vl_unlikely(c->len_readable > txq->hdr_len + FRAME_MAX))
+	if (vl_unlikely(c->len_readable > txq->hdr_len + VL_TX_FRAME_MAX))
 		return &n->drop_oversize;
 	frame_len = (uint32_t)c->len_readable - txq->hdr_len;
 	(void)vl_iov_read(c->iov, c->n_readable, 0, &hdr, sizeof(hdr));
 	if (vl_unlikely(vl_net_hdr_check(&hdr, frame_len, txq->features)))
 		return &n->drop_header;
-	buf = hdr_at(buf, txq->hdr_len);
+	buf = vl_tx_hdr_at(buf, txq->hdr_len);
 	memcpy(buf, &hdr, sizeof(hdr));
 	/* num_buffers means nothing on transmit. */
 	memset(buf + sizeof(hdr), 0, txq->hdr_len - sizeof(hdr));
 	return NULL;
-}
-
-/*
- * Copies the frame, @len bytes behind @offset of the list @iov, into buffers of
- * free slots, and makes it the packet's. Returns false when there are too few
- * (@keep of them stay free).
- */
-static bool copy_frame(struct vl_txq *txq, struct vl_tx_slot *slot,
-		       const struct iovec *iov, unsigned int n, uint32_t offset,
-		       uint32_t keep)
-{
-	uint32_t len = slot->pkt.len;
-	uint32_t need = (len + SLOT_BUFFER - 1) / SLOT_BUFFER;
-
-	if (txq->n_free < need + keep)
-		return false;
-	for (uint32_t i = 0, done = 0; i < need; i++) {
-		uint16_t index = txq->free_slot[--txq->n_free];
-		char *buf = slot_buffer(txq, index);
-		uint32_t part = vl_min_u32(SLOT_BUFFER, len - done);
-
-		done += (uint32_t)vl_iov_read(iov, n, offset + done, buf, part);
-		slot->extra[i] = index;
-	}
-	slot->n_extra = (uint16_t)need;
-	slot->iov[0].iov_len = offset;
-	for (uint32_t i = 0, done = 0; i < need; i++) {
-		slot->iov[i + 1].iov_base = slot_buffer(txq, slot->extra[i]);
-		slot->iov[i + 1].iov_len = vl_min_u32(SLOT_BUFFER, len - done);
-		done += SLOT_BUFFER;
-	}
-	slot->pkt.n_iov = need + 1;
-	slot->by_ref = false;
-	return true;
 }
 
 /* Makes slot->iov the packet: header and payload. Returns false when it has to
@@ -235,12 +154,12 @@ static bool lay_out(struct vl_txq *txq, struct vl_tx_slot *slot,
 	uint32_t len = slot->pkt.len;
 	int n;
 
-	slot->iov[0].iov_base = hdr_at(buf, hdr_len);
+	slot->iov[0].iov_base = vl_tx_hdr_at(buf, hdr_len);
 	slot->iov[0].iov_len = hdr_len;
 	slot->n_extra = 0;
 	slot->by_ref = false;
 	slot->pkt.n_iov = 1;
-	if (len <= COPY_MAX) {
+	if (len <= txq->join_max) {
 		slot->iov[0].iov_len +=
 			vl_iov_read(c->iov, c->n_readable, hdr_len,
 				    buf + VL_NET_HDR_MRG, len);
@@ -250,7 +169,8 @@ static bool lay_out(struct vl_txq *txq, struct vl_tx_slot *slot,
 	if (vl_unlikely(t->is_long)) {
 		/* The slot itself is still on the stack of free ones. */
 		txq->n_free--;
-		if (!copy_frame(txq, slot, c->iov, c->n_readable, hdr_len, 0)) {
+		if (!vl_tx_copy_frame(txq, slot, c->iov, c->n_readable, hdr_len,
+				      0)) {
 			txq->n_free++;
 			return false;
 		}
@@ -260,7 +180,7 @@ static bool lay_out(struct vl_txq *txq, struct vl_tx_slot *slot,
 	}
 	/* In place: the list without the header is never longer. */
 	n = vl_iov_slice(c->iov, c->n_readable, hdr_len, len, slot->iov + 1,
-			 SLOT_IOV);
+			 VL_TX_SLOT_IOV);
 	slot->by_ref = true;
 	slot->pkt.n_iov = n < 0 ? 1 : (uint32_t)n + 1;
 	return true;
@@ -270,7 +190,7 @@ static void fill_slot(struct vl_txq *txq, struct vl_tx_slot *slot,
 		      const struct vl_chain *c, char *buf)
 {
 	const struct virtio_net_hdr *hdr =
-		(const void *)hdr_at(buf, txq->hdr_len);
+		(const void *)vl_tx_hdr_at(buf, txq->hdr_len);
 
 	slot->head = c->head;
 	slot->descs = (uint16_t)c->descs;
@@ -286,13 +206,53 @@ static void fill_slot(struct vl_txq *txq, struct vl_tx_slot *slot,
 	slot->pkt.can_cut = slot->gso;
 }
 
-/* Takes one packet from the ring to the lanes. Returns the bytes queued, 0 for
- * a packet that was dropped, -EAGAIN when there is none (or no place). */
-static int queue_one(struct vl_txq *txq)
+/* The packet in @slot, popped last, goes back to the ring: -EAGAIN. */
+static int put_back(struct vl_txq *txq, struct vl_tx_slot *slot)
+{
+	vl_tx_finish_unseen(txq, slot);
+	vl_vq_unpop(&txq->vq, 1);
+	return -EAGAIN;
+}
+
+/* The frame in @slot is larger than the backend takes, or might be. Returns
+ * as queue_one(), or 1: it is not. */
+static int queue_large(struct vl_txq *txq, struct vl_tx_slot *slot,
+		       uint32_t *packets)
+{
+	struct vl_tx_cut c;
+	struct vl_pkt *p, *next;
+	unsigned int parts = vl_tx_parts(txq, slot, &c);
+
+	if (parts == 1)
+		return 1;
+	if (parts == 0) {
+		/* As in queue_one(). */
+		if (vl_txq_in_flight(txq))
+			return put_back(txq, slot);
+		VL_STAT_INC(txq->counters.drop_segments);
+		vl_tx_finish(txq, slot);
+		txq->seq++;
+		++*packets;
+		return 0;
+	}
+	if (parts > VL_TX_BATCH - *packets || parts > txq->n_free)
+		return put_back(txq, slot);
+	*packets += parts;
+	for (p = vl_tx_cut_large(txq, slot, &c); p; p = next) {
+		next = p->next;
+		vl_lane_set_send(&txq->lanes, p);
+	}
+	return (int)slot->pkt.len;
+}
+
+/* Takes one packet from the ring to the lanes, and adds it, or its parts, to
+ * @packets. Returns the bytes queued, 0 for a packet that was dropped, -EAGAIN
+ * when there is none (or no place). */
+static int queue_one(struct vl_txq *txq, uint32_t *packets)
 {
 	uint32_t index = txq->free_slot[txq->n_free - 1];
 	struct vl_tx_slot *slot = &txq->slots[index];
-	char *buf = slot_buffer(txq, index);
+	char *buf = vl_tx_slot_buffer(txq, index);
 	struct tx_chain t;
 	uint64_t *drop;
 	int popped = pop(txq, slot, &t);
@@ -311,6 +271,7 @@ static int queue_one(struct vl_txq *txq)
 		VL_STAT_INC(*drop);
 		vl_vq_push(&txq->vq, t.c.head, 0);
 		txq->seq++;
+		++*packets;
 		return 0;
 	}
 	fill_slot(txq, slot, &t.c, buf);
@@ -318,11 +279,20 @@ static int queue_one(struct vl_txq *txq)
 		vl_vq_unpop(&txq->vq, 1);
 		return -EAGAIN;
 	}
-	/* Not before it is sure that it does not go back. */
 	slot->held = true;
-	slot->pkt.seq = txq->seq++;
+	slot->pkt.seq = txq->seq;
 	/* Taken from the stack of free slots, wherever it lies now. */
 	txq->n_free--;
+	if (vl_unlikely(vl_tx_may_be_large(txq, slot))) {
+		int len = queue_large(txq, slot, packets);
+
+		if (len != 1)
+			return len;
+	}
+	if (vl_unlikely(txq->zc.classic) && vl_tx_zc_must_wait(txq, slot))
+		return put_back(txq, slot);
+	txq->seq++;
+	++*packets;
 	vl_lane_set_send(&txq->lanes, &slot->pkt);
 	return (int)slot->pkt.len;
 }
@@ -337,29 +307,52 @@ static uint32_t queue_batch(struct vl_txq *txq)
 	vl_vq_disable_kick(&txq->vq);
 	vl_lane_begin(&txq->lanes.lane[0], vl_vq_available(&txq->vq));
 	while (txq->n_free && packets < VL_TX_BATCH &&
-	       bytes < VL_TX_BUDGET_BYTES && vl_io_room(txq->io)) {
-		int len = queue_one(txq);
+	       bytes < VL_TX_BUDGET_BYTES &&
+	       vl_io_room(txq->io) > txq->ops_per_frame) {
+		int len = queue_one(txq, &packets);
 
 		if (len == -EAGAIN)
 			break;
-		packets++;
 		bytes += (uint32_t)len;
 	}
 	return packets;
 }
 
+/* Sends what waits for the only lane. */
+static void send_waiting(struct vl_txq *txq)
+{
+	uint32_t n = txq->n_waiting;
+
+	if (txq->lanes.paused)
+		return;
+	txq->n_waiting = 0;
+	for (uint32_t i = 0; i < n; i++)
+		vl_lane_set_send(&txq->lanes, txq->waiting[i]);
+}
+
+/* Whether packets may be taken from the ring. */
+static bool is_ready(const struct vl_txq *txq)
+{
+	return vl_lane_set_ready(&txq->lanes) && !txq->zc.full &&
+	       !txq->zc.taken_back;
+}
+
 bool vl_txq_turn(struct vl_txq *txq)
 {
 	struct vl_lane_set *ls = &txq->lanes;
-	uint32_t packets;
+	uint32_t packets = 0;
 
-	if (!vl_lane_set_ready(ls))
+	if (!is_ready(txq))
 		return false;
 	txq->seen_ns = vl_now_ns();
 	ls->now_ns = txq->seen_ns;
 	vl_steer_back(ls);
 	vl_probes_look(ls);
-	packets = queue_batch(txq);
+	txq->sent_again = txq->n_waiting;
+	if (vl_unlikely(txq->sent_again))
+		send_waiting(txq);
+	else
+		packets = queue_batch(txq);
 	vl_lane_set_pump(ls);
 	if (ls->in_flight) {
 		VL_STAT_INC(txq->counters.batches);
@@ -368,6 +361,8 @@ bool vl_txq_turn(struct vl_txq *txq)
 	}
 	if (packets == 0) {
 		vl_vq_notify(&txq->vq);
+		if (vl_unlikely(txq->n_waiting || txq->zc.full))
+			return false;
 		return vl_vq_enable_kick(&txq->vq);
 	}
 	/* Dropped, or behind others of their lane. */
@@ -412,195 +407,30 @@ static uint64_t *drop_counter(struct vl_tx_counters *n, enum vl_pkt_end end)
 	return &n->drop_refused;
 }
 
-/* The driver gets the chain of @slot back. */
-static void hand_back(struct vl_txq *txq, struct vl_tx_slot *slot)
-{
-	if (slot->counted)
-		vl_write_once(&txq->held_descs, txq->held_descs - slot->descs);
-	slot->counted = false;
-	if (slot->held)
-		vl_vq_push(&txq->vq, slot->head, 0);
-	slot->held = false;
-}
-
-static void free_slot(struct vl_txq *txq, struct vl_tx_slot *slot)
-{
-	if (slot->pooled)
-		vl_write_once(&txq->pool_used,
-			      txq->pool_used - 1 - slot->n_extra);
-	while (slot->n_extra)
-		txq->free_slot[txq->n_free++] = slot->extra[--slot->n_extra];
-	txq->free_slot[txq->n_free++] = (uint16_t)(slot - txq->slots);
-}
-
-/* @slot needs nothing of the driver's any more. */
-static void let_go(struct vl_txq *txq, struct vl_tx_slot *slot)
-{
-	struct vl_tx_slot *whole = slot->whole;
-
-	if (vl_likely(!whole)) {
-		hand_back(txq, slot);
-		return;
-	}
-	slot->whole = NULL;
-	if (--whole->parts)
-		return;
-	hand_back(txq, whole);
-	free_slot(txq, whole);
-}
-
 static void pkt_done(void *owner, struct vl_pkt *pkt, enum vl_pkt_end end)
 {
 	struct vl_txq *txq = owner;
-	struct vl_tx_slot *slot = slot_of(pkt);
+	struct vl_tx_slot *slot = vl_tx_slot_of(pkt);
 
 	if (vl_likely(end == VL_PKT_SENT))
 		count_sent(txq, slot);
 	else
 		VL_STAT_INC(*drop_counter(&txq->counters, end));
-	let_go(txq, slot);
-	free_slot(txq, slot);
+	vl_tx_finish(txq, slot);
 }
 
-/* Takes the packet out of guest memory and hands its chain back. Returns false
- * when there is no room for it. */
-static bool take_out(struct vl_txq *txq, struct vl_tx_slot *slot, uint32_t keep)
+void vl_txq_event(struct vl_txq *txq, uint32_t index,
+		  const struct vl_io_event *ev)
 {
-	bool was_by_ref = slot->by_ref;
+	struct vl_tx_slot *slot = &txq->slots[index];
 
-	if (was_by_ref && !copy_frame(txq, slot, slot->iov, slot->pkt.n_iov,
-				      txq->hdr_len, keep))
-		return false;
-	if (slot->pooled && was_by_ref)
-		vl_write_once(&txq->pool_used, txq->pool_used + slot->n_extra);
-	let_go(txq, slot);
-	return true;
-}
-
-static void count_in_pool(struct vl_txq *txq, struct vl_tx_slot *slot)
-{
-	if (slot->pooled)
+	if (vl_unlikely(ev->released)) {
+		vl_tx_released(txq, slot, ev->copied);
 		return;
-	slot->pooled = true;
-	vl_write_once(&txq->pool_used, txq->pool_used + 1 + slot->n_extra);
-}
-
-/* The slot that has the chain which @slot's frame is in. */
-static struct vl_tx_slot *chain_of(struct vl_tx_slot *slot)
-{
-	return slot->whole ? slot->whole : slot;
-}
-
-/*
- * A packet has to wait. While those that do hold less than half of the
- * virtqueue its chain stays with us, which is the back-pressure that a driver
- * feels; then packets are copied and chains go back, until the pool is full.
- */
-static bool pkt_park(void *owner, struct vl_pkt *pkt, bool may_copy)
-{
-	struct vl_txq *txq = owner;
-	struct vl_tx_slot *slot = slot_of(pkt);
-	struct vl_tx_slot *chain = chain_of(slot);
-
-	if (txq->n_free < VL_TX_RESERVE)
-		return false;
-	if (!chain->held || chain->counted) {
-		/* Nothing to decide: it is ours, or a part before it did. */
-	} else if (txq->vq.running &&
-		   txq->held_descs + chain->descs <= txq->vq.ring.num / 2) {
-		vl_write_once(&txq->held_descs, txq->held_descs + chain->descs);
-		chain->counted = true;
-	} else if ((slot->by_ref && !may_copy) ||
-		   !take_out(txq, slot, VL_TX_RESERVE)) {
-		return false;
 	}
-	count_in_pool(txq, slot);
-	if (slot->whole)
-		count_in_pool(txq, slot->whole);
-	return true;
-}
-
-/* A part of @slot with @len bytes of payload behind @offset of it. */
-static struct vl_pkt *make_part(struct vl_txq *txq, struct vl_tx_slot *slot,
-				const struct tx_cut *c, uint32_t offset,
-				uint32_t len)
-{
-	uint16_t index = txq->free_slot[--txq->n_free];
-	struct vl_tx_slot *part = &txq->slots[index];
-	char *buf = slot_buffer(txq, index);
-	char *at = hdr_at(buf, c->hdr_len);
-	struct virtio_net_hdr hdr;
-	int n;
-
-	vl_gso_head(&c->gso, c->head, offset, len, &hdr,
-		    (uint8_t *)buf + VL_NET_HDR_MRG);
-	memcpy(at, &hdr, sizeof(hdr));
-	memset(at + sizeof(hdr), 0, c->hdr_len - sizeof(hdr));
-	n = vl_iov_slice(slot->iov, slot->pkt.n_iov,
-			 c->hdr_len + c->gso.head_len + offset, len,
-			 part->iov + 1, SLOT_IOV);
-	part->iov[0].iov_base = at;
-	part->iov[0].iov_len = c->hdr_len + c->gso.head_len;
-	part->n_extra = 0;
-	part->parts = 0;
-	part->whole = slot;
-	part->held = false;
-	part->by_ref = true;
-	part->counted = false;
-	part->pooled = false;
-	part->gso = hdr.gso_type != VIRTIO_NET_HDR_GSO_NONE;
-	part->csum = slot->csum;
-	part->pkt = (struct vl_pkt){
-		.iov = part->iov,
-		.n_iov = n < 0 ? 1 : (uint32_t)n + 1,
-		.len = c->gso.head_len + len,
-		.seq = slot->pkt.seq,
-		.tag = VL_TAG(VL_TAG_TX_SLOT, index),
-	};
-	if (slot->pooled)
-		count_in_pool(txq, part);
-	slot->parts++;
-	return &part->pkt;
-}
-
-/* See vl_lane_set_ops. The chain stays with @pkt's slot; its parts have slots
- * with headers of their own, and the payload where it is. */
-static struct vl_pkt *pkt_cut(void *owner, struct vl_pkt *pkt, uint32_t bytes)
-{
-	struct vl_txq *txq = owner;
-	struct vl_tx_slot *slot = slot_of(pkt);
-	char *buf = slot_buffer(txq, (uint32_t)(slot - txq->slots));
-	char *at = slot->iov[0].iov_base;
-	struct vl_pkt *first = NULL, **link = &first;
-	struct virtio_net_hdr hdr;
-	struct tx_cut c;
-	uint32_t part;
-	size_t n;
-
-	c.hdr_len = (uint32_t)(buf + VL_NET_HDR_MRG - at);
-	memcpy(&hdr, at, sizeof(hdr));
-	n = vl_iov_read(slot->iov, pkt->n_iov, c.hdr_len, c.head,
-			vl_min_u32(pkt->len, sizeof(c.head)));
-	if (vl_gso_parse(&hdr, c.head, n, pkt->len, &c.gso)) {
-		pkt->can_cut = false;
-		return NULL;
-	}
-	part = vl_gso_part(&c.gso, vl_max_u32(bytes, pkt->len / PARTS_MAX));
-	if (part >= c.gso.payload ||
-	    txq->n_free < c.gso.payload / part + 1 + VL_TX_RESERVE)
-		return NULL;
-	for (uint32_t done = 0; done < c.gso.payload; done += part) {
-		*link = make_part(txq, slot, &c, done,
-				  vl_min_u32(part, c.gso.payload - done));
-		link = &(*link)->next;
-	}
-	VL_STAT_INC(txq->counters.gso_cut);
-	return first;
-}
-
-void vl_txq_complete(struct vl_txq *txq, uint32_t index, int res)
-{
-	vl_lane_set_complete(&txq->lanes, &txq->slots[index].pkt, res);
+	if (vl_unlikely(slot->zc_sending))
+		vl_tx_zc_result(txq, slot, ev->res, ev->more);
+	vl_lane_set_complete(&txq->lanes, &slot->pkt, ev->res);
 }
 
 /* How many of the packets popped last were refused without a gap. */
@@ -615,6 +445,18 @@ static uint32_t refused_run(const struct vl_txq *txq)
 	return ~distances ? (uint32_t)__builtin_ctzll(~distances) : VL_TX_BATCH;
 }
 
+/* Parts of a frame cannot go back to the ring: where there are some among the
+ * refused packets, all of these wait here, and nothing is popped meanwhile. */
+static bool must_keep(const struct vl_txq *txq)
+{
+	const struct vl_lane_set *ls = &txq->lanes;
+	bool parts = txq->sent_again;
+
+	for (uint32_t i = 0; i < ls->n_refused && !parts; i++)
+		parts = vl_tx_slot_of(ls->refused[i])->whole;
+	return parts;
+}
+
 /*
  * Puts the refused packets back into the ring and waits for the lane. They
  * are the last ones popped where sends are linked. Where they are not, the
@@ -624,20 +466,24 @@ static uint32_t refused_run(const struct vl_txq *txq)
 static void take_back(struct vl_txq *txq)
 {
 	struct vl_lane_set *ls = &txq->lanes;
-	uint32_t run = refused_run(txq);
+	uint32_t run = txq->sent_again ? VL_TX_BATCH : refused_run(txq);
+	bool keep = must_keep(txq);
 
+	vl_lane_set_sort_refused(ls);
 	for (uint32_t i = 0; i < ls->n_refused; i++) {
-		struct vl_tx_slot *slot = slot_of(ls->refused[i]);
+		struct vl_tx_slot *slot = vl_tx_slot_of(ls->refused[i]);
 
-		if (txq->seq - slot->pkt.seq > run) {
+		if (!txq->sent_again && txq->seq - slot->pkt.seq > run)
 			pkt_done(txq, &slot->pkt, VL_PKT_NOMEM);
-			continue;
-		}
-		slot->held = false;
-		free_slot(txq, slot);
+		else if (keep)
+			txq->waiting[txq->n_waiting++] = &slot->pkt;
+		else
+			vl_tx_finish_unseen(txq, slot);
 	}
-	vl_vq_unpop(&txq->vq, run);
-	txq->seq -= run;
+	if (!keep) {
+		vl_vq_unpop(&txq->vq, run);
+		txq->seq -= run;
+	}
 	ls->n_refused = 0;
 	ls->lane[0].link_sends = true;
 	VL_STAT_INC(txq->counters.blocked);
@@ -655,7 +501,7 @@ static bool can_wait(struct vl_txq *txq)
 	uint16_t untold = (uint16_t)(vq->published - vq->signalled);
 
 	return vq->signalled_valid && untold < vq->ring.num / UNTOLD_PART &&
-	       vl_lane_set_ready(&txq->lanes) && vl_vq_available(vq);
+	       is_ready(txq) && vl_vq_available(vq);
 }
 
 bool vl_txq_flush(struct vl_txq *txq)
@@ -668,10 +514,10 @@ bool vl_txq_flush(struct vl_txq *txq)
 		vl_lane_submit(&txq->lanes.lane[0]);
 		return true;
 	}
-	if (!txq->vq.running)
-		return false;
 	if (vl_unlikely(txq->lanes.n_refused))
 		take_back(txq);
+	if (!txq->vq.running)
+		return false;
 	done = (uint16_t)(txq->vq.used_idx - txq->vq.published);
 	if (!done)
 		return false;
@@ -685,8 +531,8 @@ bool vl_txq_flush(struct vl_txq *txq)
 static void convert(struct vl_txq *txq, struct vl_tx_slot *slot,
 		    uint32_t hdr_len)
 {
-	char *buf = slot_buffer(txq, (uint32_t)(slot - txq->slots));
-	char *from = slot->iov[0].iov_base, *to = hdr_at(buf, hdr_len);
+	char *buf = vl_tx_slot_buffer(txq, (uint32_t)(slot - txq->slots));
+	char *from = slot->iov[0].iov_base, *to = vl_tx_hdr_at(buf, hdr_len);
 
 	memmove(to, from, sizeof(struct virtio_net_hdr));
 	memset(to + sizeof(struct virtio_net_hdr), 0,
@@ -699,7 +545,31 @@ void vl_txq_convert(struct vl_txq *txq, uint32_t hdr_len)
 {
 	for (uint32_t i = 1; i < txq->lanes.n; i++)
 		for (struct vl_pkt *p = txq->lanes.side[i].head; p; p = p->next)
-			convert(txq, slot_of(p), hdr_len);
+			convert(txq, vl_tx_slot_of(p), hdr_len);
+	for (uint32_t i = 0; i < txq->n_waiting; i++)
+		convert(txq, vl_tx_slot_of(txq->waiting[i]), hdr_len);
+}
+
+bool vl_txq_stopping(struct vl_txq *txq, uint64_t now_ns)
+{
+	vl_tx_zc_log_stop(txq, now_ns);
+	txq->zc.stopping = true;
+	return vl_txq_in_flight(txq) || txq->zc.n;
+}
+
+/* Nobody waits for @slot any more. */
+static void stop_waiting(struct vl_txq *txq, struct vl_tx_slot *slot)
+{
+	uint32_t n = 0;
+
+	if (slot->pkt.dest) {
+		vl_lane_set_remove(&txq->lanes, &slot->pkt);
+		return;
+	}
+	for (uint32_t i = 0; i < txq->n_waiting; i++)
+		if (txq->waiting[i] != &slot->pkt)
+			txq->waiting[n++] = txq->waiting[i];
+	txq->n_waiting = n;
 }
 
 uint16_t vl_txq_stop(struct vl_txq *txq)
@@ -708,11 +578,12 @@ uint16_t vl_txq_stop(struct vl_txq *txq)
 		struct vl_tx_slot *slot = &txq->slots[i];
 
 		/* The whole of parts goes with the last of them. */
-		if (slot->parts || !chain_of(slot)->held ||
-		    take_out(txq, slot, VL_TX_RESERVE))
+		if (slot->parts || !vl_tx_chain_of(slot)->held ||
+		    vl_tx_take_out(txq, slot, VL_TX_RESERVE))
 			continue;
-		vl_lane_set_remove(&txq->lanes, &slot->pkt);
+		stop_waiting(txq, slot);
 		pkt_done(txq, &slot->pkt, VL_PKT_POOL);
 	}
+	txq->zc.stopping = false;
 	return vl_vq_stop(&txq->vq);
 }

@@ -39,6 +39,8 @@
 #define EVENTS_PER_REAP 64u
 /* How often a ring without a kick descriptor is looked at. */
 #define NO_KICK_POLL_NS 100000
+/* How often a stop looks at the clock. */
+#define STOP_LOOK_NS    1000000
 /* How long an answer may take before the worker is interrupted. */
 #define ANSWER_NS       (VL_NS_PER_SEC / 10)
 
@@ -81,7 +83,7 @@ static void dispatch(void *arg, const struct vl_io_event *ev)
 
 	switch (vl_tag_kind(ev->tag)) {
 	case VL_TAG_TX_SLOT:
-		vl_txq_complete(&w->tx, vl_tag_index(ev->tag), ev->res);
+		vl_txq_event(&w->tx, vl_tag_index(ev->tag), ev);
 		break;
 	case VL_TAG_RX_READ:
 		vl_rxq_complete(&w->rx, vl_tag_index(ev->tag), ev->res);
@@ -266,6 +268,7 @@ int vl_worker_start(struct vl_worker *w, struct vl_backend *backend,
 	w->engine = engine;
 	w->call_pending = true;
 	w->tx.lanes.mode = tx_full;
+	w->tx.zc.classic = tx_full == VL_TX_FULL_BLOCK;
 	w->tx.lanes.tag_backend = VL_TAG(VL_TAG_BACKEND, 0);
 	w->tx.lanes.lane[0].tag_in = VL_TAG(VL_TAG_LANE_IN, 0);
 	for (unsigned int i = 0; i < VL_LANES_MAX; i++)
@@ -278,7 +281,7 @@ int vl_worker_start(struct vl_worker *w, struct vl_backend *backend,
 		err = vl_io_new(engine, IO_OPS + backend->ops_per_frame,
 				&w->io);
 	if (!err)
-		err = vl_txq_init(&w->tx, w->io);
+		err = vl_txq_init(&w->tx, backend, w->io);
 	if (!err)
 		err = vl_rxq_init(&w->rx, &w->tx.lanes.lane[0], w->io);
 	if (!err)
@@ -345,16 +348,26 @@ int vl_worker_vring_start(struct vl_worker *w, bool tx,
 	return err;
 }
 
+/*
+ * What was submitted has been answered by the kernel already or will be without
+ * waiting for anyone: files are non-blocking. But what is pending is released
+ * when it has left the host; meanwhile the receiveq goes on.
+ */
+static void wait_for_kernel(struct vl_worker *w, bool tx)
+{
+	bool more = tx && vl_rxq_turn(&w->rx);
+
+	vl_io_wait(w->io, more ? 0 : STOP_LOOK_NS);
+	reap(w);
+}
+
 uint16_t vl_worker_vring_stop(struct vl_worker *w, bool tx)
 {
 	struct vl_virtqueue *vq = tx ? &w->tx.vq : &w->rx.vq;
 
-	/* What was submitted has been answered by the kernel already or will
-	 * be without waiting for anyone: files are non-blocking. */
-	while (tx ? vl_txq_in_flight(&w->tx) : vl_rxq_in_flight(&w->rx)) {
-		vl_io_wait(w->io, 1000000);
-		reap(w);
-	}
+	while (tx ? vl_txq_stopping(&w->tx, vl_now_ns())
+		  : vl_rxq_in_flight(&w->rx) > 0)
+		wait_for_kernel(w, tx);
 	if (kick_fd(vq) >= 0)
 		vl_io_poll_cancel(
 			w->io, kick_fd(vq),

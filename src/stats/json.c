@@ -156,6 +156,7 @@ static struct json_object *lane_json(struct writer *w, unsigned int index,
 	put(w, o, "busiest", named);
 	put_u64(w, o, "parked_packets", l->parked_packets);
 	put_u64(w, o, "parked_bytes", l->parked_bytes);
+	put_u64(w, o, "pending_packets", l->pending);
 	put_u64(w, o, "drain_rate", l->drain_rate);
 	put_u64(w, o, "queue_delay_ns", l->delay_ns);
 	put_u64(w, o, "oldest_ns", l->oldest_ns);
@@ -164,6 +165,21 @@ static struct json_object *lane_json(struct writer *w, unsigned int index,
 			vl_counter_value(&vl_lane_counter_table[i],
 					 &l->counters));
 	return o;
+}
+
+static void put_zerocopy(struct writer *w, struct json_object *pair,
+			 const struct vl_zc_snapshot *zc)
+{
+	struct json_object *o = new_object(w);
+
+	put_text(w, o, "mode", zc->mode ? zc->mode : "off");
+	put_u64(w, o, "pending_packets", zc->packets);
+	put_u64(w, o, "pending_packets_max", zc->packets_max);
+	put_u64(w, o, "pending_descriptors", zc->descs);
+	put_u64(w, o, "pending_descriptors_max", zc->descs_max);
+	put_u64(w, o, "window", zc->window);
+	put_u64(w, o, "oldest_ns", zc->oldest_ns);
+	put(w, pair, "zerocopy", o);
 }
 
 static void put_lanes(struct writer *w, struct json_object *pair,
@@ -198,6 +214,7 @@ static void put_pairs(struct writer *w, struct json_object *top,
 		    queue_json(w, &p->rxq, vl_rx_counter_table,
 			       vl_rx_counter_count, &p->rx));
 		put(w, o, "worker", worker_json(w, p));
+		put_zerocopy(w, o, &p->zc);
 		put_lanes(w, o, p);
 		append(w, array, o);
 	}

@@ -43,6 +43,7 @@ struct vl_lane_snapshot {
 	const char *state;       /* "express", "idle", "side", "slow" */
 	uint32_t destinations;   /* 0 for express, which has all others */
 	uint32_t parked_packets; /* that wait in its FIFO */
+	uint32_t pending;        /* packets sent without a copy, not released */
 	uint64_t parked_bytes;
 	uint64_t drain_rate; /* bit/s while backlogged, 0: not known */
 	uint64_t delay_ns;   /* that the packet sent last had waited */
@@ -51,6 +52,15 @@ struct vl_lane_snapshot {
 	/* Those with the most parked packets first. */
 	struct vl_dest_snapshot dest[VL_SNAPSHOT_DESTS_MAX];
 	uint32_t named; /* entries of dest */
+};
+
+/* What a queue pair has sent without a copy, and the kernel not released. */
+struct vl_zc_snapshot {
+	const char *mode; /* "off", "auto", "on" */
+	uint32_t packets, packets_max;
+	uint32_t descs, descs_max;
+	uint32_t window;    /* descriptors that may be pending */
+	uint64_t oldest_ns; /* age of the oldest packet */
 };
 
 /* One queue pair and its worker thread. */
@@ -62,10 +72,11 @@ struct vl_pair_snapshot {
 	uint64_t cycles;   /* of the worker, see vl_snapshot.cycles_source */
 	uint64_t syscalls; /* made by the worker */
 	uint64_t waits;    /* times the worker slept */
-	/* What packets that wait hold, and at most may hold: descriptors of
-	 * the transmitq, bytes of the worker's own buffers. */
+	/* What packets that wait or are pending hold, and at most may hold:
+	 * descriptors of the transmitq, bytes of the worker's own buffers. */
 	uint32_t held_descs, held_max;
 	uint64_t pool_bytes, pool_max;
+	struct vl_zc_snapshot zc;
 	unsigned int lanes;
 	struct vl_lane_snapshot lane[VL_SNAPSHOT_LANES_MAX];
 };

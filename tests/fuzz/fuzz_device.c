@@ -132,7 +132,7 @@ static void init_queues(void)
 	fuzz_check(vl_io_new(VL_IO_SYNC, VL_TX_BATCH + VL_RX_BATCH,
 			     &queues.io) == 0);
 	fuzz_check(vl_io_start(queues.io) == 0);
-	fuzz_check(vl_txq_init(&queues.tx, queues.io) == 0);
+	fuzz_check(vl_txq_init(&queues.tx, queues.backend, queues.io) == 0);
 	fuzz_check(vl_rxq_init(&queues.rx, &queues.tx.lanes.lane[0],
 			       queues.io) == 0);
 	fuzz_check(vl_lane_set_start(&queues.tx.lanes, queues.backend, 0,
@@ -166,9 +166,8 @@ static void reap(void)
 		for (unsigned int i = 0; i < n; i++) {
 			switch (vl_tag_kind(ev[i].tag)) {
 			case VL_TAG_TX_SLOT:
-				vl_txq_complete(&queues.tx,
-						vl_tag_index(ev[i].tag),
-						ev[i].res);
+				vl_txq_event(&queues.tx,
+					     vl_tag_index(ev[i].tag), &ev[i]);
 				break;
 			case VL_TAG_RX_READ:
 				vl_rxq_complete(&queues.rx,

@@ -297,7 +297,11 @@ static struct vl_pkt *on_cut(void *owner, struct vl_pkt *pkt, uint32_t bytes)
 	return first;
 }
 
-static const struct vl_lane_set_ops lane_ops = { on_done, on_park, on_cut };
+static const struct vl_lane_set_ops lane_ops = {
+	.done = on_done,
+	.park = on_park,
+	.cut = on_cut,
+};
 
 static void init(struct lane_net *n, enum vl_tx_full mode, uint64_t express,
 		 uint64_t side)
