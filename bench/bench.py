@@ -12,11 +12,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "integrat
 from vltest import run
 
 import bench_lanes
+import bench_packet
 import bench_qemu
 import bench_tap
 from report import machine, say, write_json
 
-WHAT = {"tap": bench_tap.measure, "lanes": bench_lanes.measure, "qemu": bench_qemu.measure}
+WHAT = {"tap": bench_tap.measure, "packet": bench_packet.measure, "lanes": bench_lanes.measure,
+        "qemu": bench_qemu.measure}
 
 
 def bench(names, path):

@@ -33,10 +33,11 @@ FIGURES = {
 
 
 class BackEnd:
-    """A back-end with its tap0 in a namespace, and a driver on its socket."""
+    """A back-end, the interface in a namespace at which its packets are counted, and a driver on its socket."""
 
-    def __init__(self, netns, socket, process):
+    def __init__(self, netns, socket, process, ifname="tap0"):
         self.netns = netns
+        self.ifname = ifname
         self.socket = socket
         self.process = process
         self.driver = None
@@ -47,7 +48,7 @@ class BackEnd:
         return contextlib.nullcontext()
 
     def drive(self, size, seconds):
-        """DPDK's driver sends frames of this size; counted at the tap."""
+        """DPDK's driver sends frames of this size; counted at the interface."""
         self.driver.command("set txpkts " + str(size))
         for _ in range(3):
             with self.awake():
@@ -60,13 +61,13 @@ class BackEnd:
             if packets:
                 share = load / wall if self.driver_alone else 1
                 return {"pps": packets / wall, "per_cpu": packets / cpu, "share": share}
-            say(f"{self.process.name}: nothing arrived at the tap in {wall:.1f} s, once more")
-        raise TestFailure(f"{self.process.name}: nothing arrives at the tap")
+            say(f"{self.process.name}: nothing arrived at {self.ifname} in {wall:.1f} s, once more")
+        raise TestFailure(f"{self.process.name}: nothing arrives at {self.ifname}")
 
     def reading(self):
-        """(packets that arrived at the tap, CPU seconds of the back-end and of the driver, time)."""
+        """(packets that arrived at the interface, CPU seconds of the back-end and of the driver, time)."""
         with self.netns.entered(), open("/proc/thread-self/net/dev", encoding="ascii") as f:
-            line = next(x for x in f if x.strip().startswith("tap0:"))
+            line = next(x for x in f if x.strip().startswith(self.ifname + ":"))
         cpu = [cpu_seconds(p.pid) for p in (self.process, self.driver)]
         return int(line.split(":")[1].split()[1]), *cpu, time.monotonic()
 
@@ -84,7 +85,7 @@ class BackEnd:
     def flood(self, mode, size, seconds, pieces=1):
         """vl-flood drives it."""
         with self.awake():
-            return run_program(self.netns, LOAD, "vl-flood", "--ifname=tap0", f"--socket={self.socket}",
+            return run_program(self.netns, LOAD, "vl-flood", f"--ifname={self.ifname}", f"--socket={self.socket}",
                                f"--mode={mode}", f"--size={size}", f"--pieces={pieces}",
                                f"--seconds={seconds}", f"--pid={self.process.pid}")
 

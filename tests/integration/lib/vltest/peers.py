@@ -234,6 +234,14 @@ class VirtioUser(Testpmd):
         super().__init__(vdev, options=(f"--rxq={queues}", f"--txq={queues}", *options), **more)
 
 
+class VhostPacket(Testpmd):
+    """testpmd as a vhost-user back-end on packet sockets."""
+
+    def __init__(self, sock, ifname, netns=None):
+        super().__init__(f"net_vhost0,iface={sock}", f"net_af_packet0,iface={ifname}", netns=netns,
+                         options=("--forward-mode=io", "--auto-start"))
+
+
 class VhostTap(Testpmd):
     """testpmd as a vhost-user back-end on a tap: what the daemon is compared with."""
 
