@@ -57,7 +57,8 @@ void vl_vxlan_rx_clear(struct vl_vxlan_rx *rx);
 void vl_vxlan_rx_recv(struct vl_vxlan_rx *rx, struct vl_io *io,
 		      const struct vl_frame *frame);
 void vl_vxlan_rx_flush(struct vl_vxlan_rx *rx, struct vl_io *io);
-void vl_vxlan_rx_complete(struct vl_vxlan_rx *rx, const struct vl_io_event *ev,
-			  vl_frame_event_fn *emit, void *ctx);
+void vl_vxlan_rx_complete(struct vl_vxlan_rx *rx, struct vl_io *io,
+			  const struct vl_io_event *ev, vl_frame_event_fn *emit,
+			  void *ctx);
 
 #endif
