@@ -6,11 +6,13 @@
 #include "backend/null.h"
 #include "backend/packet.h"
 #include "backend/tap.h"
+#include "backend/vxlan.h"
 #include "base/util.h"
 
 static const struct vl_backend_ops *const backends[] = {
 	&vl_backend_tap,
 	&vl_backend_packet,
+	&vl_backend_vxlan,
 	&vl_backend_null,
 };
 

@@ -50,6 +50,7 @@ struct vl_offload {
 };
 
 struct vl_backend;
+struct vl_tunnel_counters;
 
 /* Whether frames are sent from where they lie (rule 12 of datapath.md). */
 enum vl_zerocopy {
@@ -179,6 +180,10 @@ struct vl_backend_ops {
 	void (*poll_cancel)(struct vl_backend *b, unsigned int port,
 			    unsigned int way, struct vl_io *io, uint32_t events,
 			    uint64_t tag);
+
+	/* The tunnel's counters of a port. NULL: there is no tunnel. */
+	const struct vl_tunnel_counters *(*tunnel)(const struct vl_backend *b,
+						   unsigned int port);
 };
 
 /* The part of every backend that others may read. */
