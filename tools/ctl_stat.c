@@ -265,6 +265,29 @@ static void show_zerocopy(const struct view *v)
 	}
 }
 
+/* What the tunnel of each pair did so far, each with its sentence. */
+static void show_tunnel(const struct view *v)
+{
+	char a[CTL_TEXT];
+
+	for (size_t i = 0; i < ctl_pair_count(v->now); i++) {
+		const char *title = "\n";
+
+		for (size_t k = 0; k < vl_tunnel_counter_count; k++) {
+			const struct vl_counter *c =
+				&vl_tunnel_counter_table[k];
+			double x = value(v, i, "tunnel", c->name);
+
+			if (x <= 0)
+				continue;
+			printf("%stunnel%zu %-14s %8s%s  %s\n", title, i,
+			       c->name, ctl_brief(x, a), v->before ? "/s" : "",
+			       c->help);
+			title = "";
+		}
+	}
+}
+
 static void show_cost(const struct view *v)
 {
 	double bits = 0, cycles = 0;
@@ -296,6 +319,7 @@ static void show(const struct view *v)
 	show_lanes(v);
 	show_zerocopy(v);
 	show_reasons(v);
+	show_tunnel(v);
 	show_cost(v);
 	if (v->before && !isatty(STDOUT_FILENO))
 		printf("\n");

@@ -670,6 +670,17 @@ static void name_dests_fn(struct vl_worker *w, void *arg)
 	vl_lane_stats_name(&w->tx, arg);
 }
 
+static void tunnel_snapshot(const struct vl_backend *b, unsigned int port,
+			    struct vl_pair_snapshot *s)
+{
+	const struct vl_tunnel_counters *c =
+		b->ops->tunnel ? b->ops->tunnel(b, port) : NULL;
+
+	s->has_tunnel = c;
+	if (c)
+		vl_counters_copy(&s->tunnel, c, sizeof(s->tunnel));
+}
+
 static void pair_snapshot(struct pair *p, struct vl_pair_snapshot *s)
 {
 	struct vl_worker *w = &p->worker;
@@ -684,6 +695,7 @@ static void pair_snapshot(struct pair *p, struct vl_pair_snapshot *s)
 	s->syscalls = vl_read_once(&io->syscalls) + s->txq.notifications_sent +
 		      s->rxq.notifications_sent;
 	s->waits = vl_read_once(&io->waits);
+	tunnel_snapshot(w->backend, w->index, s);
 	/* The worker is not disturbed unless there is something to name. */
 	if (vl_lane_stats_read(&w->tx, s))
 		vl_worker_call(w, name_dests_fn, s);

@@ -182,6 +182,17 @@ static void put_zerocopy(struct writer *w, struct json_object *pair,
 	put(w, pair, "zerocopy", o);
 }
 
+static void put_tunnel(struct writer *w, struct json_object *pair,
+		       const struct vl_tunnel_counters *c)
+{
+	struct json_object *o = new_object(w);
+
+	for (size_t i = 0; i < vl_tunnel_counter_count; i++)
+		put_u64(w, o, vl_tunnel_counter_table[i].name,
+			vl_counter_value(&vl_tunnel_counter_table[i], c));
+	put(w, pair, "tunnel", o);
+}
+
 static void put_lanes(struct writer *w, struct json_object *pair,
 		      const struct vl_pair_snapshot *p)
 {
@@ -215,6 +226,8 @@ static void put_pairs(struct writer *w, struct json_object *top,
 			       vl_rx_counter_count, &p->rx));
 		put(w, o, "worker", worker_json(w, p));
 		put_zerocopy(w, o, &p->zc);
+		if (p->has_tunnel)
+			put_tunnel(w, o, &p->tunnel);
 		put_lanes(w, o, p);
 		append(w, array, o);
 	}

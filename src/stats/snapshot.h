@@ -77,6 +77,9 @@ struct vl_pair_snapshot {
 	uint32_t held_descs, held_max;
 	uint64_t pool_bytes, pool_max;
 	struct vl_zc_snapshot zc;
+	/* Of a backend that is a tunnel. */
+	bool has_tunnel;
+	struct vl_tunnel_counters tunnel;
 	unsigned int lanes;
 	struct vl_lane_snapshot lane[VL_SNAPSHOT_LANES_MAX];
 };

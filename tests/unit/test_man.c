@@ -84,6 +84,8 @@ static void test_counters(void **state)
 		expect_counter(vl_rx_counter_table[i].name);
 	for (size_t i = 0; i < vl_lane_counter_count; i++)
 		expect_counter(vl_lane_counter_table[i].name);
+	for (size_t i = 0; i < vl_tunnel_counter_count; i++)
+		expect_counter(vl_tunnel_counter_table[i].name);
 }
 
 int main(void)

@@ -41,6 +41,8 @@ static void test_counter_tables(void **state)
 		    sizeof(struct vl_rx_counters));
 	check_table(vl_lane_counter_table, vl_lane_counter_count,
 		    sizeof(struct vl_lane_counters));
+	check_table(vl_tunnel_counter_table, vl_tunnel_counter_count,
+		    sizeof(struct vl_tunnel_counters));
 	vl_counters_copy(&copy, &live, sizeof(copy));
 	assert_memory_equal(&copy, &live, sizeof(copy));
 	for (size_t i = 0; i < vl_tx_counter_count; i++) {
@@ -337,6 +339,32 @@ static void test_json_lanes(void **state)
 	free(s);
 }
 
+static void test_json_tunnel(void **state)
+{
+	struct vl_snapshot *s = new_snapshot(2);
+	struct json_object *root;
+	char *text, path[128];
+
+	(void)state;
+	s->pair[1].has_tunnel = true;
+	s->pair[1].tunnel.drop_peer = 3;
+	text = vl_snapshot_json(s);
+	root = json_tokener_parse(text);
+	assert_non_null(root);
+	assert_false(json_object_object_get_ex(at(root, "queue_pairs/0"),
+					       "tunnel", NULL));
+	for (size_t i = 0; i < vl_tunnel_counter_count; i++) {
+		const char *name = vl_tunnel_counter_table[i].name;
+
+		snprintf(path, sizeof(path), "queue_pairs/1/tunnel/%s", name);
+		assert_int_equal(number_at(root, path),
+				 strcmp(name, "drop_peer") ? 0 : 3);
+	}
+	json_object_put(root);
+	free(text);
+	free(s);
+}
+
 static void test_json_empty(void **state)
 {
 	struct vl_snapshot *s = calloc(1, sizeof(*s));
@@ -367,6 +395,7 @@ int main(void)
 		cmocka_unit_test(test_bits_per_cycle),
 		cmocka_unit_test(test_json),
 		cmocka_unit_test(test_json_lanes),
+		cmocka_unit_test(test_json_tunnel),
 		cmocka_unit_test(test_json_empty),
 	};
 
