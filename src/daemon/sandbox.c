@@ -200,6 +200,7 @@ static const unsigned long ioctls[] = {
 	TUNSETSNDBUF,
 	TUNGETSNDBUF,
 	TUNSETQUEUE,
+	TUNSETCARRIER,
 	FIONBIO,
 	FIONREAD,
 	SIOCOUTQ,
