@@ -338,7 +338,7 @@ static void whole_frame(const struct vl_vxlan_format *f, uint8_t *frame,
 	if (f->offload.csum)
 		return;
 	VL_STAT_INC(f->counters->csum_completed);
-	complete(frame + info->csum_at, frame + info->l4, info->l4_len, NULL,
+	complete(frame + info->csum_at, frame + info->l4, info->l4_len, frame,
 		 0);
 	no_csum(&p->hdr);
 }

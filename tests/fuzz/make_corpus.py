@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes the seeds of the targets ring, net_hdr, gso and device into corpus/TARGET/.
+"""Writes the seeds of all targets but vhost into corpus/TARGET/.
 
 Run after a change of an input format. Seeds have speaking names; what a fuzzer
 has found is added by hand, under the hash that it gives."""
@@ -135,7 +135,50 @@ def gso_seeds():
     yield "cut_off", frame(1, 9000)[:40]
 
 
-SEEDS = {"ring": ring_seeds, "net_hdr": header_seeds, "gso": gso_seeds, "device": device_seeds}
+def vxlan_seeds():
+    """what the driver takes, gso_size, MTU, datagram"""
+    def folded(data):
+        total = sum(struct.unpack(f">{len(data) // 2}H", data))
+        while total >> 16:
+            total = (total & 0xFFFF) + (total >> 16)
+        return total
+
+    def datagram(payload, ipv6=False, tcp=False, vni=7, tags=b"", extension=b"", options=b"", flags=0x10):
+        proto = 6 if tcp else 17
+        length = payload + (20 if tcp else 8)
+        addrs = bytes(15) + b"\1" + bytes(15) + b"\2" if ipv6 else bytes([10, 0, 0, 1, 10, 0, 0, 2])
+        partial = folded(addrs + struct.pack(">II", length, proto))
+        transport = bytes(12) + bytes([0x50, flags, 0, 0]) + struct.pack(">HH", partial, 0) if tcp else \
+            bytes(4) + struct.pack(">HH", length, partial)
+        if ipv6:
+            ip = struct.pack(">IHBB", 6 << 28, length + len(extension), 60 if extension else proto, 64) + addrs
+            ip += bytes([proto]) + extension[1:] if extension else b""
+        else:
+            ip = struct.pack(">BBHHHBBH", 0x45 + len(options) // 4, 0, 20 + len(options) + length, 1, 0x4000, 64,
+                             proto, 0) + addrs + options
+        ether = b"\2" + bytes(5) + b"\2" + bytes(4) + b"\1" + tags + (b"\x86\xdd" if ipv6 else b"\x08\x00")
+        return struct.pack(">II", 8 << 24, vni << 8) + ether + ip + transport + bytes(payload)
+
+    def seed(bits, gso_size, data, mtu=1450):
+        return struct.pack("<BHH", bits, gso_size, mtu) + data
+    nothing, everything = 0, 63
+    for bits in nothing, 1, everything:
+        yield f"plain_{bits}", seed(bits, 0, datagram(50))
+        yield f"super_udp4_{bits}", seed(bits, 100, datagram(450))
+        yield f"super_udp6_{bits}", seed(bits, 100, datagram(450, ipv6=True, tags=b"\x81\x00\x00\x05"))
+        yield f"super_tcp4_{bits}", seed(bits, 0, datagram(1500, tcp=True, flags=0x90), mtu=600)
+        yield f"super_options_{bits}", seed(bits, 100, datagram(450, options=b"\1" * 8))
+        yield f"super_extension_{bits}", seed(bits, 100, datagram(450, ipv6=True, extension=bytes(8)))
+        yield f"train_{bits}", seed(bits, len(datagram(60)), datagram(60) * 4 + datagram(20))
+    yield "train_other_vni", seed(nothing, len(datagram(60)), datagram(60) + datagram(60, vni=8) + datagram(60))
+    yield "train_of_crumbs", seed(nothing, 1, datagram(60))
+    yield "header_only", seed(nothing, 0, datagram(0)[:8])
+    yield "cut_off", seed(everything, 0, datagram(0, ipv6=True)[:50])
+    yield "lies_about_length", seed(nothing, 0, datagram(900)[:400])
+
+
+SEEDS = {"ring": ring_seeds, "net_hdr": header_seeds, "gso": gso_seeds, "device": device_seeds,
+         "vxlan": vxlan_seeds}
 
 
 def main():
