@@ -13,6 +13,24 @@
 
 #define PORTS_MAX 64
 #define WAYS_MAX  16
+/* Zero-copy sends whose results are not reaped: more than a submit has. */
+#define RESULTS   256u
+
+/* Tags of a port's own operations, as offsets. */
+#define TAG_RESULT  0u /* a zero-copy send ended: the next of port.result */
+#define TAG_RELEASE 1u /* vl_null_release() was called */
+
+/* What a port needs for zero-copy. */
+struct null_port {
+	int wake; /* -1: not wanted */
+	uint64_t tag;
+	struct {
+		uint64_t tag;
+		bool more;
+	} result[RESULTS]; /* a FIFO */
+	unsigned int first, end;
+	bool release; /* asked for: after the results, as a kernel does it */
+};
 
 struct null_backend {
 	struct vl_backend base;
@@ -29,6 +47,7 @@ struct null_backend {
 	 * for; of several, until the end of the submit. */
 	bool full[PORTS_MAX];
 	unsigned int room[PORTS_MAX]; /* of the engine, with nothing queued */
+	struct null_port zc[PORTS_MAX];
 };
 
 static struct null_backend *to_null(struct vl_backend *b)
@@ -46,6 +65,9 @@ static void null_close(struct vl_backend *b)
 	for (unsigned int i = 0; i < PORTS_MAX * WAYS_MAX; i++)
 		if (n->wake_way[i / WAYS_MAX][i % WAYS_MAX] >= 0)
 			close(n->wake_way[i / WAYS_MAX][i % WAYS_MAX]);
+	for (unsigned int i = 0; i < PORTS_MAX; i++)
+		if (n->zc[i].wake >= 0)
+			close(n->zc[i].wake);
 	free(n);
 }
 
@@ -64,6 +86,8 @@ static int null_open(const struct vl_backend_params *params,
 		return -ENOMEM;
 	for (unsigned int i = 0; i < PORTS_MAX * WAYS_MAX; i++)
 		n->wake_way[i / WAYS_MAX][i % WAYS_MAX] = -1;
+	for (unsigned int i = 0; i < PORTS_MAX; i++)
+		n->zc[i].wake = -1;
 	n->base.ops = &vl_backend_null;
 	n->base.ports = params->queue_pairs;
 	n->base.ways = 1;
@@ -119,17 +143,23 @@ static void null_event(struct vl_backend *b)
 static int null_port_start(struct vl_backend *b, unsigned int port,
 			   struct vl_io *io, uint64_t tag)
 {
-	(void)tag;
-	to_null(b)->room[port] = vl_io_room(io);
-	return 0;
+	struct null_backend *n = to_null(b);
+	struct null_port *z = &n->zc[port];
+
+	z->tag = tag;
+	n->room[port] = vl_io_room(io);
+	return z->wake < 0 ? 0
+			   : vl_io_poll(io, z->wake, EPOLLIN, true,
+					tag + TAG_RELEASE);
 }
 
 static void null_port_stop(struct vl_backend *b, unsigned int port,
 			   struct vl_io *io)
 {
-	(void)b;
-	(void)port;
-	(void)io;
+	struct null_port *z = &to_null(b)->zc[port];
+
+	if (z->wake >= 0)
+		vl_io_poll_cancel(io, z->wake, z->tag + TAG_RELEASE);
 }
 
 static void null_send(struct vl_backend *b, unsigned int port, unsigned int way,
@@ -137,12 +167,16 @@ static void null_send(struct vl_backend *b, unsigned int port, unsigned int way,
 {
 	struct null_backend *n = to_null(b);
 	const struct vl_null_hooks *h = &n->hooks;
+	struct null_port *z = &n->zc[port];
+	bool zerocopy = f->zerocopy && h->send_zc, more = false;
 	int res;
 
 	if (h->ways > 1 && vl_io_room(io) == n->room[port])
 		n->full[port] = false;
 	if (n->full[port])
 		res = -ECANCELED;
+	else if (zerocopy)
+		res = h->send_zc(h->ctx, port, way, f, &more);
 	else if (h->send_way)
 		res = h->send_way(h->ctx, port, way, f->iov, f->n);
 	else
@@ -150,7 +184,39 @@ static void null_send(struct vl_backend *b, unsigned int port, unsigned int way,
 			      : (int)vl_iov_len(f->iov, f->n);
 	n->full[port] |=
 		f->linked && (res == -EAGAIN || (h->ways > 1 && res < 0));
-	vl_io_post(io, res, f->tag);
+	if (!zerocopy) {
+		vl_io_post(io, res, f->tag);
+		return;
+	}
+	z->result[z->end % RESULTS].tag = f->tag;
+	z->result[z->end++ % RESULTS].more = more;
+	vl_io_post(io, res, z->tag + TAG_RESULT);
+}
+
+static void null_complete(struct vl_backend *b, unsigned int port,
+			  struct vl_io *io, const struct vl_io_event *ev,
+			  vl_frame_event_fn *emit, void *ctx)
+{
+	struct null_backend *n = to_null(b);
+	const struct vl_null_hooks *h = &n->hooks;
+	struct null_port *z = &n->zc[port];
+	struct vl_io_event out = { .res = ev->res };
+
+	if (ev->tag == z->tag + TAG_RESULT) {
+		out.tag = z->result[z->first % RESULTS].tag;
+		out.more = z->result[z->first++ % RESULTS].more;
+		emit(ctx, &out);
+	} else {
+		z->release = true;
+		if (!ev->more)
+			(void)vl_io_poll(io, z->wake, EPOLLIN, true, ev->tag);
+	}
+	if (!z->release || z->first != z->end)
+		return;
+	z->release = false;
+	out = (struct vl_io_event){ .released = true };
+	while (h->released(h->ctx, port, &out.tag, &out.copied))
+		emit(ctx, &out);
 }
 
 static void null_recv(struct vl_backend *b, unsigned int port, struct vl_io *io,
@@ -227,6 +293,12 @@ void vl_null_set_hooks(struct vl_backend *b, const struct vl_null_hooks *hooks)
 	n->hooks = hooks ? *hooks : (struct vl_null_hooks){ 0 };
 	b->ways = n->hooks.ways > 1 ? n->hooks.ways : 1;
 	b->limited = b->ways > 1;
+	b->zerocopy = n->hooks.zerocopy;
+	b->pending = n->hooks.pending;
+	b->gso_bytes = n->hooks.gso_bytes;
+	b->gso_segments = n->hooks.gso_segments;
+	for (unsigned int i = 0; n->hooks.send_zc && i < b->ports; i++)
+		n->zc[i].wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	for (unsigned int i = 0; n->hooks.writable && i < b->ports; i++)
 		for (unsigned int w = 0; w < b->ways; w++)
 			n->wake_way[i][w] =
@@ -238,6 +310,14 @@ void vl_null_wake_way(struct vl_backend *b, unsigned int port, unsigned int way)
 	const uint64_t one = 1;
 
 	if (write(to_null(b)->wake_way[port][way], &one, sizeof(one)) < 0)
+		return;
+}
+
+void vl_null_release(struct vl_backend *b, unsigned int port)
+{
+	const uint64_t one = 1;
+
+	if (write(to_null(b)->zc[port].wake, &one, sizeof(one)) < 0)
 		return;
 }
 
@@ -262,6 +342,7 @@ const struct vl_backend_ops vl_backend_null = {
 	.port_start = null_port_start,
 	.port_stop = null_port_stop,
 	.send = null_send,
+	.complete = null_complete,
 	.recv = null_recv,
 	.poll = null_poll,
 	.poll_cancel = null_poll_cancel,

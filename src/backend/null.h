@@ -23,6 +23,13 @@ extern const struct vl_backend_ops vl_backend_null;
  * For lanes: a port has @ways ways out (0: one), whose sends are linked if there
  * are several; send_way is called instead of send. A way that answered -EAGAIN
  * is ready again when writable says so; vl_null_wake_way() makes it be asked.
+ *
+ * For zero-copy, which zerocopy and the fields below it offer (see vl_backend):
+ * send_zc is called instead for a frame that may be sent from where it lies. It
+ * answers as the others do, and sets *@more when the memory stays in use; the
+ * frame's tag names it. It is in use until released says so: that is called on
+ * vl_null_release(), for one frame after the other, in any order, until it
+ * returns false.
  */
 struct vl_null_hooks {
 	int (*send)(void *ctx, unsigned int port, const struct iovec *iov,
@@ -34,6 +41,13 @@ struct vl_null_hooks {
 	int (*send_way)(void *ctx, unsigned int port, unsigned int way,
 			const struct iovec *iov, unsigned int n);
 	bool (*writable)(void *ctx, unsigned int port, unsigned int way);
+
+	enum vl_zerocopy zerocopy;
+	uint32_t pending, gso_bytes, gso_segments;
+	int (*send_zc)(void *ctx, unsigned int port, unsigned int way,
+		       const struct vl_frame *f, bool *more);
+	bool (*released)(void *ctx, unsigned int port, uint64_t *tag,
+			 bool *copied);
 };
 
 /* Sets the hooks (NULL: none). Before the device is made over @b. */
@@ -48,5 +62,8 @@ void vl_null_wake(struct vl_backend *b, unsigned int port);
 /* The hook writable has another answer for way @way. Any thread. */
 void vl_null_wake_way(struct vl_backend *b, unsigned int port,
 		      unsigned int way);
+
+/* The hook released has frames to name. Any thread. */
+void vl_null_release(struct vl_backend *b, unsigned int port);
 
 #endif

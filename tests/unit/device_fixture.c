@@ -88,6 +88,12 @@ static void make_backend(struct device *d, const struct dev_config *c)
 		.ways = c->ways,
 		.send_way = c->send_way,
 		.writable = c->writable,
+		.zerocopy = c->zc.zerocopy,
+		.pending = c->zc.pending,
+		.gso_bytes = c->zc.gso_bytes,
+		.gso_segments = c->zc.gso_segments,
+		.send_zc = c->zc.send_zc,
+		.released = c->zc.released,
 	};
 	char err[256];
 
@@ -124,6 +130,7 @@ void dev_init(struct device *d, const struct dev_config *c)
 	struct vl_device_config dc = {
 		.queue_pairs = DEV_PAIRS,
 		.engine = c->engine,
+		.tx_full = c->tx_full,
 		.mac = { 2, 0, 0, 0, 0, 1 },
 		.mtu = 1500,
 		.config_changed = on_config_changed,

@@ -62,6 +62,9 @@ struct dev_config {
 	int (*send_way)(void *ctx, unsigned int port, unsigned int way,
 			const struct iovec *iov, unsigned int n);
 	bool (*writable)(void *ctx, unsigned int port, unsigned int way);
+	enum vl_tx_full tx_full;
+	/* Zero-copy and limits of the backend: these fields are taken. */
+	struct vl_null_hooks zc;
 };
 
 /* Makes all of it and negotiates; no ring runs. */
