@@ -39,30 +39,51 @@ def frame(number, seq, length):
 class Destinations:
     """Context manager: the network behind tap0, rates by destination number."""
 
+    port = "out0"
+
     def __init__(self, rig, rates):
         need_program("tc", "bridge")
-        self.ns = ns = rig.ns
+        self.ns = rig.ns
+        self.make_network()
+        self.shape(rates)
+        self.host = self.open_host(rig)
+
+    def make_network(self):
+        """Everything up to the shaped port."""
+        ns = self.ns
         ns.ip("link", "add", "br0", "type", "bridge", "forward_delay", "0", "mcast_snooping", "0")
         ns.ip("link", "add", "out0", "type", "veth", "peer", "name", "far0")
         for port in ("tap0", "out0"):
             ns.ip("link", "set", port, "master", "br0")
         for name in ("tap0", "br0", "out0", "far0"):
             ns.ip("link", "set", name, "up")
-        lines = ["qdisc add dev out0 root handle 1: htb default 1",
-                 "class add dev out0 parent 1: classid 1:1 htb rate 10gbit quantum 1514"]
+
+    def shape(self, rates):
+        """A class of the port for each destination."""
+        port = self.port
+        lines = [f"qdisc add dev {port} root handle 1: htb default 1",
+                 f"class add dev {port} parent 1: classid 1:1 htb rate 10gbit quantum 1514"]
         for number, rate in rates.items():
             lines += [self._class("add", number, rate),
-                      f"qdisc add dev out0 parent 1:{number + 16:x} pfifo limit 1000"]
+                      f"qdisc add dev {port} parent 1:{number + 16:x} pfifo limit 1000"]
         # ldh [4]; add #1:10; ret a: the end of the MAC address is the class.
-        lines.append("filter add dev out0 parent 1: protocol all prio 1 bpf bytecode \"3,40 0 0 4,4 0 0 65552,22 0 0 0\"")
+        lines.append(f"filter add dev {port} parent 1: protocol all prio 1 bpf bytecode "
+                     "\"3,40 0 0 4,4 0 0 65552,22 0 0 0\"")
         self._batch(lines)
-        # One CPU receives, or frames that left in order would overtake each other there.
-        ns.run("sh", "-c", "echo 1 > /sys/class/net/far0/queues/rx-0/rps_cpus")
-        self.host = HostSide(ns, "far0", ETH_P_TEST)
+
+    def open_host(self, _rig):
+        """The far side of the port."""
+        return self.receiver(self.ns)
 
     @staticmethod
-    def _class(verb, number, rate):
-        return f"class {verb} dev out0 parent 1: classid 1:{number + 16:x} htb rate {rate} ceil {rate} burst 3k cburst 3k quantum 1514"
+    def receiver(ns):
+        """What arrives at far0 in a namespace."""
+        # One CPU receives, or frames that left in order would overtake each other there.
+        ns.run("sh", "-c", "echo 1 > /sys/class/net/far0/queues/rx-0/rps_cpus")
+        return HostSide(ns, "far0", ETH_P_TEST)
+
+    def _class(self, verb, number, rate):
+        return f"class {verb} dev {self.port} parent 1: classid 1:{number + 16:x} htb rate {rate} ceil {rate} burst 3k cburst 3k quantum 1514"
 
     def _batch(self, lines):
         subprocess.run(["nsenter", f"--net=/run/netns/{self.ns.name}", "tc", "-b", "-"], input="\n".join(lines) + "\n",
@@ -206,12 +227,8 @@ class Flood:
                 return
 
 
-class LaneRig(Rig):
-    """A rig whose daemon makes tap0 itself, with as many queues as it wants;
-    with @tap_first it is there already, with one queue."""
-
-    def __init__(self, engine=None, backend="", tap_first=False, pairs=1, **args):
-        super().__init__(engine, pairs=pairs, tap=tap_first, backend=backend or ",lanes=8", mem=Memory(64 << 20), **args)
+class LaneView:
+    """What tests of lanes ask a rig."""
 
     def drops(self):
         """Dropped packets by reason, all that are not 0."""
@@ -228,6 +245,14 @@ class LaneRig(Rig):
 
     def lane_states(self, pair=0):
         return [lane["state"] for lane in self.lanes(pair)]
+
+
+class LaneRig(LaneView, Rig):
+    """A rig whose daemon makes tap0 itself, with as many queues as it wants;
+    with @tap_first it is there already, with one queue."""
+
+    def __init__(self, engine=None, backend="", tap_first=False, pairs=1, **args):
+        super().__init__(engine, pairs=pairs, tap=tap_first, backend=backend or ",lanes=8", mem=Memory(64 << 20), **args)
 
 
 class OtherTapRig(LaneRig):
@@ -281,9 +306,8 @@ def not_run(pid):
 
 def elsewhere(rig):
     """What the network behind the tap dropped itself, which no test is about."""
-    qdisc = re.findall(r"dropped ([1-9]\d*)", rig.ns.run("tc", "-s", "qdisc", "show", "dev", "out0").stdout)
-    names = [(port, name) for port in ("out0", "far0") for name in ("tx_dropped", "rx_dropped")]
-    return f"qdiscs dropped {qdisc}, ports { {f'{p} {n}': rig.ns.counter(p, n) for p, n in names} }"
+    qdisc = re.findall(r"dropped ([1-9]\d*)", rig.ns.run("tc", "-s", "qdisc", "show").stdout)
+    return f"qdiscs dropped {qdisc}, {rig.ns.ip('-s', 'link')}"
 
 
 def check_accounted(rig, flood, timeout=5):

@@ -6,8 +6,9 @@
 import contextlib
 
 from frames import GUEST_MAC
+from lanes import Destinations, LaneView
 from rig import Rig
-from vhost_client import HostSide
+from vhost_client import HostSide, Memory
 from vltest import MAC, Netns, Virtlane, need_root
 
 BACKEND = "packet,ifname=veth0"
@@ -64,3 +65,22 @@ class PacketRig(Rig):
         for pair in range(self.pairs):
             self.tx_ok(pair)
         super().alive(pairs, fds)
+
+
+class PacketLaneRig(LaneView, PacketRig):
+    """A PacketRig for many frames."""
+
+    def __init__(self, engine=None, backend="", **args):
+        super().__init__(engine, backend=backend, mem=Memory(64 << 20), **args)
+
+
+class PacketDestinations(Destinations):
+    """Destinations by classes of veth0 itself."""
+
+    port = "veth0"
+
+    def make_network(self):
+        """It is there."""
+
+    def open_host(self, rig):
+        return self.receiver(rig.far)
