@@ -557,7 +557,8 @@ static uint32_t finish_read(struct vl_rxq *rxq, uint32_t r, uint32_t at,
 	n = deliver(rxq, r, at, extra);
 	if (n >= 0)
 		return (uint32_t)n;
-	if (!lone)
+	/* What waits has to fit scratch when the queue stops. */
+	if (!lone || vl_unlikely(len > SCRATCH_PART))
 		return drop_frame(rxq, read, at, &rxq->counters.drop_truncated);
 	rxq->pending_len = len;
 	return 0;

@@ -326,6 +326,23 @@ static void frame_larger_than_its_buffer(void **state)
 
 /* One large buffer, then many small ones, and reads in large batches: each
  * still has its own place for what does not fit. */
+/* Longer than any frame: what a network may deliver all the same. It would have
+ * to wait for more buffers than there are, and to be kept when the queue stops. */
+static void frame_longer_than_any(void **state)
+{
+	init(*state, MRG);
+	post_one(30000);
+	dev_kick(&d, RX);
+	dev_inject(&d, 0, 65535 + 100, 0);
+	dev_wake(&d, 0);
+	nap_ms(20);
+	dev_snapshot(&d, &snap);
+	assert_int_equal(snap.pair[0].rx.drop_truncated, 1);
+	assert_int_equal(snap.pair[0].rx.packets, 0);
+	(void)dev_stop(&d, 0);
+	dev_free(&d);
+}
+
 static void large_buffer_then_many_small_ones(void **state)
 {
 	dev_init(&d,
@@ -495,6 +512,7 @@ int main(void)
 		cmocka_unit_test(tiny_buffers_are_returned),
 		cmocka_unit_test(readable_buffers_are_returned),
 		cmocka_unit_test(frame_larger_than_its_buffer),
+		cmocka_unit_test(frame_longer_than_any),
 		cmocka_unit_test(large_buffer_then_many_small_ones),
 		cmocka_unit_test(nearly_full_batch),
 		cmocka_unit_test(huge_chains_do_not_wrap),
