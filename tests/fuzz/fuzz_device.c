@@ -21,6 +21,7 @@
 
 #include "backend/null.h"
 #include "base/barrier.h"
+#include "base/clock.h"
 #include "base/iov.h"
 #include "fuzz_guest.h"
 #include "net/device.h"
@@ -44,6 +45,10 @@ static struct {
 	uint32_t in_len[IN_MAX];
 	uint32_t in_count;
 	uint32_t sum; /* so that reads of frames are not optimised away */
+	/* Zero-copy: sends that are not released, and what becomes of them. */
+	uint64_t tag[VL_TX_SLOTS];
+	uint32_t pending;
+	bool keep, copy, copied;
 } host = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* Mode 0. */
@@ -112,14 +117,61 @@ static int on_recv(void *ctx, unsigned int port, const struct iovec *iov,
 	return (int)len;
 }
 
+static int on_send_zc(void *ctx, unsigned int port, unsigned int way,
+		      const struct vl_frame *f, bool *more)
+{
+	int res = on_send(ctx, port, f->iov, f->n);
+
+	(void)way;
+	pthread_mutex_lock(&host.lock);
+	*more = !host.copy;
+	if (*more) {
+		fuzz_check(host.pending < VL_TX_SLOTS);
+		host.tag[host.pending++] = f->tag;
+		if (!host.keep)
+			vl_null_release(ctx, port);
+	}
+	pthread_mutex_unlock(&host.lock);
+	return res;
+}
+
+static bool on_released(void *ctx, unsigned int port, uint64_t *tag,
+			bool *copied)
+{
+	bool any;
+
+	(void)ctx;
+	(void)port;
+	pthread_mutex_lock(&host.lock);
+	any = host.pending && !host.keep;
+	if (any) {
+		uint32_t i = host.pending / 2;
+
+		*tag = host.tag[i];
+		*copied = host.copied;
+		host.tag[i] = host.tag[--host.pending];
+	}
+	pthread_mutex_unlock(&host.lock);
+	return any;
+}
+
 static struct vl_backend *open_backend(void)
 {
 	const struct vl_backend_params params = { .queue_pairs = 1 };
-	const struct vl_null_hooks hooks = { .send = on_send, .recv = on_recv };
+	struct vl_null_hooks hooks = {
+		.send = on_send,
+		.recv = on_recv,
+		.zerocopy = VL_ZEROCOPY_ON,
+		.gso_bytes = 16384,
+		.gso_segments = 16,
+		.send_zc = on_send_zc,
+		.released = on_released,
+	};
 	struct vl_backend *b;
 	char err[128];
 
 	fuzz_check(vl_backend_null.open(&params, &b, err, sizeof(err)) == 0);
+	hooks.ctx = b;
 	vl_null_set_hooks(b, &hooks);
 	return b;
 }
@@ -129,6 +181,7 @@ static void init_queues(void)
 	queues.backend = open_backend();
 	queues.tx.lanes.lane[0].tag_in = VL_TAG(VL_TAG_LANE_IN, 0);
 	queues.tx.lanes.lane[0].tag_out = VL_TAG(VL_TAG_LANE_OUT, 0);
+	queues.tx.lanes.tag_backend = VL_TAG(VL_TAG_BACKEND, 0);
 	fuzz_check(vl_io_new(VL_IO_SYNC, VL_TX_BATCH + VL_RX_BATCH,
 			     &queues.io) == 0);
 	fuzz_check(vl_io_start(queues.io) == 0);
@@ -156,6 +209,34 @@ static void init_whole(void)
 	}
 }
 
+static void dispatch(void *ctx, const struct vl_io_event *ev)
+{
+	struct vl_backend *b = queues.backend;
+
+	switch (vl_tag_kind(ev->tag)) {
+	case VL_TAG_TX_SLOT:
+		vl_txq_event(&queues.tx, vl_tag_index(ev->tag), ev);
+		break;
+	case VL_TAG_RX_READ:
+		vl_rxq_complete(&queues.rx, vl_tag_index(ev->tag), ev->res);
+		break;
+	case VL_TAG_LANE_IN:
+		vl_lane_readable(&queues.tx.lanes.lane[0]);
+		break;
+	case VL_TAG_LANE_OUT:
+		vl_lane_set_writable(&queues.tx.lanes, vl_tag_index(ev->tag));
+		break;
+	case VL_TAG_BACKEND:
+		b->ops->complete(b, 0, queues.io, ev, dispatch, ctx);
+		break;
+	case VL_TAG_TX_KICK:
+	case VL_TAG_RX_KICK:
+	case VL_TAG_CALL:
+		fuzz_check(false);
+		break;
+	}
+}
+
 static void reap(void)
 {
 	struct vl_io_event ev[16];
@@ -163,32 +244,8 @@ static void reap(void)
 
 	do {
 		n = vl_io_reap(queues.io, ev, 16);
-		for (unsigned int i = 0; i < n; i++) {
-			switch (vl_tag_kind(ev[i].tag)) {
-			case VL_TAG_TX_SLOT:
-				vl_txq_event(&queues.tx,
-					     vl_tag_index(ev[i].tag), &ev[i]);
-				break;
-			case VL_TAG_RX_READ:
-				vl_rxq_complete(&queues.rx,
-						vl_tag_index(ev[i].tag),
-						ev[i].res);
-				break;
-			case VL_TAG_LANE_IN:
-				vl_lane_readable(&queues.tx.lanes.lane[0]);
-				break;
-			case VL_TAG_LANE_OUT:
-				vl_lane_set_writable(&queues.tx.lanes,
-						     vl_tag_index(ev[i].tag));
-				break;
-			case VL_TAG_TX_KICK:
-			case VL_TAG_RX_KICK:
-			case VL_TAG_BACKEND:
-			case VL_TAG_CALL:
-				fuzz_check(false);
-				break;
-			}
-		}
+		for (unsigned int i = 0; i < n; i++)
+			dispatch(NULL, &ev[i]);
 	} while (n == 16);
 	if (vl_txq_flush(&queues.tx))
 		reap();
@@ -213,11 +270,22 @@ static void check_vq(const struct vl_virtqueue *vq)
 	fuzz_check(vq->popped == vq->pushed + vq->unpopped + vq->in_flight);
 }
 
+/* Nothing stays pending from now on. */
+static void release_all(struct vl_backend *b)
+{
+	pthread_mutex_lock(&host.lock);
+	host.keep = false;
+	pthread_mutex_unlock(&host.lock);
+	vl_null_release(b, 0);
+}
+
 static void queues_stop(unsigned int q)
 {
 	struct vl_virtqueue *vq = q == TX ? &queues.tx.vq : &queues.rx.vq;
 
-	while (vl_txq_in_flight(&queues.tx) || vl_rxq_in_flight(&queues.rx)) {
+	release_all(queues.backend);
+	while ((q == TX && vl_txq_stopping(&queues.tx, vl_now_ns())) ||
+	       vl_txq_in_flight(&queues.tx) || vl_rxq_in_flight(&queues.rx)) {
 		vl_io_wait(queues.io, 0);
 		reap();
 	}
@@ -255,6 +323,7 @@ static void whole_stop(unsigned int q)
 
 	if (!whole.running[q])
 		return;
+	release_all(whole.backend);
 	vl_device_vring_stop(whole.dev, q, &base);
 	guest.avail_idx[q] = base;
 	whole.running[q] = false;
@@ -316,6 +385,15 @@ static void step(uint8_t op, struct fuzz_input *in, bool threads)
 			queues_start(q);
 		}
 		break;
+	case 7:
+		n = fuzz_u8(in);
+		pthread_mutex_lock(&host.lock);
+		host.keep = n & 1;
+		host.copy = n & 2;
+		host.copied = n & 4;
+		pthread_mutex_unlock(&host.lock);
+		vl_null_release(threads ? whole.backend : queues.backend, 0);
+		break;
 	default:
 		if (threads)
 			whole_kick();
@@ -356,6 +434,10 @@ static void run_queues(struct fuzz_input *in)
 		step(fuzz_u8(in) % 9, in, false);
 	turns();
 	answer(0);
+	release_all(queues.backend);
+	/* What waited, since it was cut, and what followed it. */
+	turns();
+	turns();
 	queues_stop(RX);
 	queues_stop(TX);
 	fuzz_check(queues.tx.n_free == VL_TX_SLOTS);
@@ -397,6 +479,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		fuzz_guest_init(&guest);
 	host.answer = 0;
 	host.in_count = 0;
+	host.keep = false;
+	host.copy = false;
 	queues.features = fuzz_u32(&in) | (uint64_t)fuzz_u32(&in) << 32;
 	fuzz_guest_reset(&guest, &in);
 	if (mode & 2) {
