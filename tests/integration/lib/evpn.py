@@ -17,12 +17,15 @@ import re
 import shutil
 from pathlib import Path
 
-from vltest import Netns, Process, Workdir, check, need_program, need_tun, skip, wait_for
+from vltest import Netns, UmlGuest, Virtlane, Workdir, check, need_program, need_tun, skip, wait_for
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "evpn.md"
 DAEMONS = Path("/usr/lib/frr")
 FIRST = "192.0.2.1"
-VXLAN, TAP, MTU = "vxlan10", "tap0", 1450
+VXLAN, MTU = "vxlan10", 1450
+# Headings of docs/evpn.md: hosts whose kernel is the end of the tunnels, and virtlane is.
+KERNEL, VIRTLANE = "The network of a host", "virtlane as the end of the tunnels"
+GUEST = {KERNEL: "The guest", VIRTLANE: "The guest without a tap"}
 EVERYBODY = "00:00:00:00:00:00"
 
 # Both daemons in a process namespace, which ends with its first process, and that with this test:
@@ -47,7 +50,7 @@ def need_frr():
 def document(heading):
     """The first block of commands below a heading of docs/evpn.md."""
     text = DOCUMENT.read_text(encoding="utf-8")
-    found = re.search(rf"^## {re.escape(heading)}\n.*?^```\w+\n(.*?)^```$", text, re.M | re.S)
+    found = re.search(rf"^##+ {re.escape(heading)}\n.*?^```\w+\n(.*?)^```$", text, re.M | re.S)
     check(found, f"{DOCUMENT.name} has no commands below {heading!r}")
     return found.group(1)
 
@@ -57,14 +60,19 @@ def guest_mac(number):
     return f"52:54:00:0a:00:{number:02x}"
 
 
-class Host:
-    """One host, up as a context manager. number: 1, 2 or 3; network: the heading of its commands."""
+def guest_address(number):
+    """Its IP address."""
+    return f"10.9.0.{number}"
 
-    def __init__(self, number, underlay, network):
+
+class Host:
+    """One host, up as a context manager. number: 1, 2 or 3; kind: KERNEL or VIRTLANE."""
+
+    def __init__(self, number, underlay, kind):
         self.number = number
         self.address = f"192.0.2.{number}"
         self.underlay = underlay
-        self.network = network
+        self.kind = kind
         self.netns = Netns(f"h{number}")
         self.stack = contextlib.ExitStack()
         self.dir = None
@@ -82,7 +90,7 @@ class Host:
             self.underlay.ip("link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", self.netns.name)
             self.underlay.ip("link", "set", port, "master", "br0", "up")
             self.netns.configure("eth0", f"{self.address}/24")
-            self.netns.run("sh", "-ec", self.own(document(self.network)))
+            self.netns.run("sh", "-ec", self.own(document(self.kind)))
             stack.enter_context(self.frr())
             self.stack = stack.pop_all()
         return self
@@ -123,12 +131,14 @@ class Host:
 
 
 class Fabric:
-    """Some hosts and what joins them; up when each knows all others. A context manager."""
+    """Some hosts and what joins them; up when each knows all others. A context manager.
 
-    def __init__(self, count=3, network="The network of a host"):
+    kinds: KERNEL or VIRTLANE for each host."""
+
+    def __init__(self, *kinds):
         need_frr()
         self.underlay = Netns("u")
-        self.hosts = [Host(number + 1, self.underlay, network) for number in range(count)]
+        self.hosts = [Host(number, self.underlay, kind) for number, kind in enumerate(kinds, 1)]
         self.stack = contextlib.ExitStack()
 
     def __enter__(self):
@@ -150,6 +160,37 @@ class Fabric:
     def others(self, host):
         """Addresses of all other hosts."""
         return {h.address for h in self.hosts} - {host.address}
+
+
+def daemon(host, number):
+    """The daemon of a guest on a host, started as the document says, not started yet."""
+    options = re.findall(r"--(?!socket-path|stats)\S+", host.own(document(GUEST[host.kind])))
+    backend = [o.removeprefix("--backend=") for o in options if o.startswith("--backend=")]
+    others = [o for o in options if not o.startswith(("--backend=", "--mac="))]
+    return Virtlane(f"--mac={guest_mac(number)}", *others, backend=backend[0], netns=host.netns)
+
+
+def guest(vhost, number):
+    """A guest that uses this daemon, not started."""
+    return UmlGuest(vhost.socket, address=f"{guest_address(number)}/24")
+
+
+def check_reach(one, other, address):
+    """Ping, also with the largest packets and with fragments, and TCP."""
+    wait_for(lambda: one.ping(address, 1)[0], 5, f"ping to {address}")
+    for size in (56, MTU - 28, 4000):
+        received, text = one.ping(address, 3, size)
+        check(received == 3, f"ping with {size} bytes:\n{text}")
+    check_transfer(one, other, address)
+
+
+def check_follow(hosts, watcher, number, now, seconds=3):
+    """The guest that moved to host `now` is reached by another guest, without a word from it, and all
+    hosts know where it is."""
+    wait_for(lambda: watcher.ping(guest_address(number), 1)[0], seconds, f"the guest at host {now.number}")
+    for host in hosts:
+        wait_for(lambda h=host: h.place(guest_mac(number)) == now.address, seconds,
+                 f"host {host.number} to know that the guest is at {now.address}")
 
 
 def check_transfer(sender, receiver, address, mib=8, port=7000):
