@@ -46,10 +46,12 @@ static int receiver, sender;
 
 /* A receiveq: its requests and what came of them. */
 static uint8_t memory[MAX][ROOM];
-static int results[MAX];
-static unsigned int answers[MAX];
+static int results[MAX + 1];
+static unsigned int answers[MAX + 1];
 /* What was dropped in between leaves its request without a frame. */
 static bool holes;
+/* Of the frames of a train. */
+static enum vf_csum train_csum;
 
 static const struct vl_offload takes_nothing = { .hdr_len = HDR };
 static const struct vl_offload takes_all = {
@@ -84,6 +86,7 @@ static int setup(void **state)
 
 	memset(&counters, 0, sizeof(counters));
 	holes = false;
+	train_csum = VF_FULL;
 	receiver = bound("127.0.0.1", 0);
 	sender = bound("127.0.0.1", 0);
 	if (vl_vxlan_rx_socket(receiver, VF_VNI))
@@ -122,7 +125,7 @@ static void on_answer(void *ctx, const struct vl_io_event *ev)
 {
 	unsigned int *n = ctx;
 
-	assert_in_range(ev->tag, 0, MAX - 1);
+	assert_in_range(ev->tag, 0, MAX);
 	results[ev->tag] = ev->res;
 	answers[ev->tag]++;
 	(*n)++;
@@ -229,6 +232,7 @@ static void send_train(unsigned int first, unsigned int n, uint32_t payload,
 		/* The last one is shorter. */
 		struct vf_frame f = udp(first + i, payload - (i == n - 1));
 
+		f.csum = train_csum;
 		len += vf_datagram(&f, first + i == alien ? 99 : VF_VNI,
 				   data + len);
 		size = size ? size : len;
@@ -381,6 +385,44 @@ static void trains(void **state)
 	}
 }
 
+static void partial_checksums_in_trains(void **state)
+{
+	(void)state;
+	train_csum = VF_PARTIAL;
+	for (unsigned int round = 0; round < 4; round++) {
+		bool takes = round & 1;
+
+		vl_vxlan_rx_set_offload(rx,
+					takes ? &takes_all : &takes_nothing);
+		send_train(1, 3, 501, 0);
+		assert_int_equal(receive(4), 3);
+		for (unsigned int i = 0; i < 3; i++) {
+			if (!takes)
+				expect_frame(i, udp(1 + i, 501 - (i == 2)));
+			else
+				assert_int_equal(header(i)->flags,
+						 VIRTIO_NET_HDR_F_NEEDS_CSUM);
+			assert_int_equal(header(i)->csum_start, takes ? 34 : 0);
+		}
+	}
+	assert_int_equal(counters.csum_completed, 6);
+}
+
+/* Few reads, as each may be a train; many again when there were none. */
+static void reads_follow_what_comes(void **state)
+{
+	struct vf_frame f = udp(1, 10);
+
+	(void)state;
+	send_train(1, 3, 500, 0);
+	assert_int_equal(receive(8), 3);
+	for (unsigned int i = 0; i < 80; i++)
+		send_frame(&f);
+	for (unsigned int i = 0; i < 16; i++)
+		assert_int_equal(receive(10), 4);
+	assert_int_equal(receive(10), 10);
+}
+
 static void train_in_small_requests(void **state)
 {
 	(void)state;
@@ -451,6 +493,13 @@ static void strangers_among(void **state)
 		assert_int_equal(counters.drop_peer, n + 1);
 		assert_int_equal(counters.drop_short, n + 1);
 	}
+	/* Without the filter. */
+	assert_int_equal(setsockopt(receiver, SOL_SOCKET, SO_DETACH_FILTER,
+				    &stranger, sizeof(stranger)),
+			 0);
+	send_from(sender, data, vf_datagram(&f, 99, data), 0);
+	assert_int_equal(receive(1), 0);
+	assert_int_equal(counters.drop_vni, 2);
 	/* No longer a remote. */
 	vl_vxlan_fdb_set_flood(fdb, 0, false);
 	send_frame(&f);
@@ -471,7 +520,7 @@ static void super_frames_as_they_are(void **state)
 {
 	(void)state;
 	vl_vxlan_rx_set_offload(rx, &takes_all);
-	for (unsigned int i = 0; i < 8; i++) {
+	for (unsigned int i = 0; i < 16; i++) {
 		struct vf_frame f = {
 			.tcp = i & 1,
 			.ipv6 = i & 2,
@@ -479,7 +528,7 @@ static void super_frames_as_they_are(void **state)
 			.id = (uint16_t)i,
 			.payload = 28000,
 			/* Whatever it is: the segments get their own. */
-			.csum = i < 4 || f.tcp ? VF_PARTIAL : VF_BAD,
+			.csum = i & 4 && !(i & 1) ? VF_BAD : VF_PARTIAL,
 		};
 		uint32_t head = vf_head(&f),
 			 size = f.tcp ? MTU + 14 - head : 1300;
@@ -491,6 +540,11 @@ static void super_frames_as_they_are(void **state)
 			type = (f.ipv6 ? VIRTIO_NET_HDR_GSO_TCPV6
 				       : VIRTIO_NET_HDR_GSO_TCPV4) |
 			       (f.cwr ? VIRTIO_NET_HDR_GSO_ECN : 0u);
+		/* Then by copy. */
+		if (i == 8) {
+			send_train(1, 2, 100, 0);
+			assert_int_equal(receive(2), 2);
+		}
 		send_super(&f, f.tcp ? 0 : (int)size);
 		assert_int_equal(receive(2), 1);
 		assert_int_equal(results[0], HDR + head + f.payload);
@@ -505,7 +559,7 @@ static void super_frames_as_they_are(void **state)
 		assert_int_equal(counters.superframes, i + 1);
 	}
 	assert_int_equal(counters.segmented, 0);
-	assert_int_equal(counters.trains, 0);
+	assert_int_equal(counters.trains, 1);
 }
 
 /* Checks the segment in request @i and returns its payload. */
@@ -656,6 +710,7 @@ static void too_much(void **state)
 	struct vl_frame f = { .iov = iov, .n = 1024 };
 	struct vf_frame frame = udp(5, 500);
 	unsigned int answered = 0, frames = 0;
+	struct vl_io_event ev;
 
 	(void)state;
 	for (unsigned int i = 0; i < 1024; i++)
@@ -667,13 +722,9 @@ static void too_much(void **state)
 	}
 	vl_vxlan_rx_flush(rx, io);
 	for (unsigned int round = 0; round < 4; round++) {
-		struct vl_io_event ev[OPS];
-		unsigned int n;
-
 		vl_io_wait(io, 0);
-		n = vl_io_reap(io, ev, OPS);
-		for (unsigned int i = 0; i < n; i++)
-			on_event(&ev[i], &answered);
+		while (vl_io_reap(io, &ev, 1))
+			on_event(&ev, &answered);
 	}
 	assert_int_equal(answered, 6);
 	for (unsigned int i = 0; i < 6; i++)
@@ -682,6 +733,14 @@ static void too_much(void **state)
 	assert_int_equal(results[0], HDR + 542);
 	assert_int_equal(room[HDR / 2 + 5][1], 5);
 	assert_int_equal(results[5], -ECANCELED);
+	f.n = 1;
+	for (f.tag = 0; f.tag <= MAX; f.tag++)
+		vl_vxlan_rx_recv(rx, io, &f);
+	answered = 0;
+	while (vl_io_reap(io, &ev, 1))
+		on_event(&ev, &answered);
+	assert_int_equal(answered, 1);
+	assert_int_equal(results[MAX], -ECANCELED);
 }
 
 #define T(f)                                                                   \
@@ -700,6 +759,8 @@ int main(void)
 			T(many),
 			T(partial_checksums),
 			T(trains),
+			T(partial_checksums_in_trains),
+			T(reads_follow_what_comes),
 			T(train_in_small_requests),
 			T(strangers_among),
 			T(super_frames_as_they_are),
