@@ -93,7 +93,7 @@ void vl_io_reserve(struct vl_io *io, int n);
 /*
  * Queue one read or write on the file @file. @iov must stay valid until
  * vl_io_submit() returned, the memory it names until the event was reaped.
- * The caller checked vl_io_room(). Tags below 2^63.
+ * The caller checked vl_io_room(). Tags below 2^62.
  *
  * With @linked the next write to the same file is linked to this one: when this
  * one fails, it and all that are linked behind it end with -ECANCELED and were

@@ -10,7 +10,14 @@
  * user_data: bit 63 clear is the caller's tag of an operation on a file. Set, the low
  * bits name a poll: generation << 16 | index; an event of an older generation
  * belongs to a poll that was cancelled and is dropped. All ones: the event of
- * a cancel request itself, dropped too.
+ * a cancel request itself, dropped too. Bit 62 is set with the tag of a zero-copy
+ * send.
+ *
+ * A zero-copy send that was cancelled, since one before it in its chain failed, has
+ * a second event as all others have, but its first one does not say so (Linux
+ * 6.18). Without knowing that, the second event would be taken for one of a
+ * later operation with the same tag, whose memory is still in use. Whether the
+ * kernel does so is tried out at the start.
  */
 #include <errno.h>
 #include <liburing.h>
@@ -24,6 +31,7 @@
 #include "base/util.h"
 
 #define POLL_BIT     (1ULL << 63)
+#define ZEROCOPY_BIT (1ULL << 62)
 #define IGNORED_DATA UINT64_MAX
 
 struct uring_io {
@@ -31,7 +39,8 @@ struct uring_io {
 	struct io_uring ring;
 	struct io_uring_sqe *linked; /* last one queued, if it has a link */
 	int linked_file;
-	unsigned int n_linked; /* queued reads and writes of chains */
+	unsigned int n_linked;      /* queued reads and writes of chains */
+	bool cancelled_is_released; /* see above */
 	bool started;
 };
 
@@ -71,6 +80,35 @@ static bool has_sendmsg_zc(struct io_uring *ring)
 	return has;
 }
 
+/* Cancels a zero-copy send, and looks whether it has a second event. */
+static bool try_cancelled(struct io_uring *ring)
+{
+	struct io_uring_cqe *cqe;
+	struct msghdr msg = { 0 };
+	struct io_uring_sqe *sqe;
+	unsigned int head, n = 0;
+	bool released = false;
+
+	/* No file is registered yet: the first one fails. */
+	sqe = io_uring_get_sqe(ring);
+	io_uring_prep_rw(IORING_OP_READ, sqe, 0, NULL, 0, 0);
+	sqe->flags = IOSQE_FIXED_FILE | IOSQE_IO_LINK;
+	sqe->user_data = 0;
+	sqe = io_uring_get_sqe(ring);
+	io_uring_prep_sendmsg_zc(sqe, 0, &msg, 0);
+	sqe->flags = IOSQE_FIXED_FILE;
+	sqe->user_data = ZEROCOPY_BIT;
+	(void)io_uring_submit_and_wait(ring, 2);
+	(void)io_uring_submit_and_get_events(ring);
+	io_uring_for_each_cqe(ring, head, cqe)
+	{
+		released |= cqe->flags & IORING_CQE_F_NOTIF;
+		n++;
+	}
+	io_uring_cq_advance(ring, n);
+	return released;
+}
+
 static int uring_start(struct vl_io *io)
 {
 	struct uring_io *u = to_uring(io);
@@ -85,6 +123,8 @@ static int uring_start(struct vl_io *io)
 	}
 	u->started = true;
 	io->can_zerocopy = has_sendmsg_zc(&u->ring);
+	if (io->can_zerocopy)
+		u->cancelled_is_released = try_cancelled(&u->ring);
 	return 0;
 }
 
@@ -232,7 +272,8 @@ static void uring_msg(struct vl_io *io, int file, struct msghdr *msg,
 		io_uring_prep_sendmsg(sqe, file, msg,
 				      MSG_DONTWAIT | MSG_NOSIGNAL);
 	}
-	finish_sqe(u, sqe, file, flags, tag);
+	finish_sqe(u, sqe, file, flags,
+		   flags & VL_IO_ZEROCOPY ? tag | ZEROCOPY_BIT : tag);
 }
 
 static uint64_t poll_data(const struct vl_io_poll *p, unsigned int index)
@@ -300,6 +341,21 @@ static void uring_wait(struct vl_io *io, int64_t timeout_ns)
 	(void)io_uring_submit_and_wait_timeout(&u->ring, &cqe, 1, &ts, NULL);
 }
 
+/* The rest of an event of a zero-copy send. */
+static void decode_zerocopy(const struct uring_io *u,
+			    const struct io_uring_cqe *cqe,
+			    struct vl_io_event *ev)
+{
+	ev->tag &= ~ZEROCOPY_BIT;
+	if (cqe->flags & IORING_CQE_F_NOTIF) {
+		ev->released = true;
+		ev->copied = (uint32_t)cqe->res & IORING_NOTIF_USAGE_ZC_COPIED;
+		ev->res = 0;
+	} else if (cqe->res == -ECANCELED) {
+		ev->more |= u->cancelled_is_released;
+	}
+}
+
 /* Fills @ev from @cqe; false for events that nobody waits for any more. */
 static bool decode(struct vl_io *io, const struct io_uring_cqe *cqe,
 		   struct vl_io_event *ev)
@@ -313,12 +369,8 @@ static bool decode(struct vl_io *io, const struct io_uring_cqe *cqe,
 		.more = cqe->flags & IORING_CQE_F_MORE,
 	};
 	if (vl_likely(!(data & POLL_BIT))) {
-		if (vl_unlikely(cqe->flags & IORING_CQE_F_NOTIF)) {
-			ev->released = true;
-			ev->copied = (uint32_t)cqe->res &
-				     IORING_NOTIF_USAGE_ZC_COPIED;
-			ev->res = 0;
-		}
+		if (vl_unlikely(data & ZEROCOPY_BIT))
+			decode_zerocopy(to_uring(io), cqe, ev);
 		return true;
 	}
 	if (data == IGNORED_DATA || (data & 0xffff) >= VL_IO_POLLS)
