@@ -170,8 +170,7 @@ static bool check(const uint8_t *p, uint32_t len, uint32_t dest)
 	       !memcmp(p + f.hdr_len + HEAD, stream(dest, seq), len);
 }
 
-static void init(const enum vl_io_engine *engine, uint32_t num,
-		 unsigned int stalled)
+static void init_limited(const struct dev_config *c, unsigned int stalled)
 {
 	memset(&net, 0, sizeof(net));
 	memset(next_seq, 0, sizeof(next_seq));
@@ -179,13 +178,16 @@ static void init(const enum vl_io_engine *engine, uint32_t num,
 	gso_sent = 0;
 	for (uint32_t i = 0; i < sizeof(pattern); i++)
 		pattern[i] = (uint8_t)((i % PERIOD) * 2654435761u >> 13);
-	lf_init(&f,
-		&(struct dev_config){
-			.engine = *engine,
-			.features = FEATURES,
-			.num = num,
-		},
-		stalled, check);
+	lf_init(&f, c, stalled, check);
+}
+
+static void init(const enum vl_io_engine *engine, uint32_t num,
+		 unsigned int stalled)
+{
+	init_limited(&(struct dev_config){ .engine = *engine,
+					   .features = FEATURES,
+					   .num = num },
+		     stalled);
 }
 
 /* Makes a frame available. Returns false when there is no room for it. */
@@ -644,6 +646,133 @@ static void returns_to_express(void **state)
 	finish();
 }
 
+/* What the backend does not take is cut on the express lane too. */
+static void large_for_the_backend(void **state)
+{
+	const struct dev_config c = {
+		.engine = *(const enum vl_io_engine *)*state,
+		.features = FEATURES,
+		.num = RING,
+		.zc = { .gso_bytes = 20000, .gso_segments = 16 },
+	};
+	static const struct lf_shape *const shapes[] = { &pages, &one_piece,
+							 &pages_indirect };
+
+	init_limited(&c, 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		/* By its length, by its segments, and not at all. */
+		assert_true(add(1, WHOLE, MSS, shapes[i]));
+		assert_true(add(1, 19000, 500, shapes[i]));
+		assert_true(add(2, 16 * 500, 500, shapes[i]));
+		assert_true(add(2, 20000 - HEAD, 8000, shapes[i]));
+		assert_true(add(2, 20001 - HEAD, 8000, shapes[i]));
+	}
+	dev_kick(&f.d, LF_TX);
+	dev_wait_used(&f.d, LF_TX, 15);
+	lf_take(&f);
+	lf_check_bounds(&f);
+	assert_int_equal(f.snap.pair[0].tx.gso_cut, 9);
+	/* 13 segments of 1448 in a part, 16 of 500, 2 of 8000. */
+	assert_int_equal(check_all_accounted(), 3 * (4 + 3 + 1 + 1 + 2));
+	assert_int_equal(lf_dropped(&f), 0);
+	finish();
+}
+
+/* A guest may want segments of a byte. */
+static void too_many_segments_are_dropped(void **state)
+{
+	const struct dev_config c = {
+		.engine = *(const enum vl_io_engine *)*state,
+		.features = FEATURES,
+		.num = RING,
+		.zc = { .gso_segments = 64 },
+	};
+
+	init_limited(&c, 0);
+	assert_true(add(1, 48 * 64 * 8, 8, &pages));
+	for (uint32_t i = 0; i < 20; i++)
+		assert_true(add(2, 48 * 64 * 8 + 1, 8, &pages));
+	assert_true(add(3, 30000, 1, &one_piece));
+	assert_true(add(3, 1000, 1, &one_piece));
+	dev_kick(&f.d, LF_TX);
+	dev_wait_used(&f.d, LF_TX, 23);
+	lf_check_bounds(&f);
+	assert_int_equal(f.snap.pair[0].tx.drop_segments, 21);
+	assert_int_equal(f.snap.pair[0].tx.packets, 48 + 16);
+	pthread_mutex_lock(&f.d.lock);
+	assert_int_equal(f.taken[1], 48);
+	assert_int_equal(f.taken[2], 0);
+	assert_int_equal(f.taken[3], 16);
+	pthread_mutex_unlock(&f.d.lock);
+	assert_int_equal(lf_take(&f), 23);
+	finish();
+}
+
+/* One lane that is full again and again: parts wait, and nothing else is taken
+ * from the ring, also when it stops meanwhile. */
+static void parts_wait_for_the_only_lane(void **state)
+{
+	const struct dev_config c = {
+		.engine = *(const enum vl_io_engine *)*state,
+		.features = FEATURES,
+		.num = RING,
+		.tx_full = VL_TX_FULL_BLOCK,
+		.zc = { .gso_segments = 8 },
+	};
+
+	init_limited(&c, 1);
+	for (uint32_t i = 0; i < 6; i++) {
+		assert_true(add(1, WHOLE, MSS, &pages_indirect));
+		assert_true(add(2, 100, MSS, &one_piece));
+		assert_true(add(1, 100, MSS, &one_piece));
+	}
+	dev_kick(&f.d, LF_TX);
+	for (uint32_t i = 0; i < 6; i++) {
+		lf_nap_ms(10);
+		if (i % 2) {
+			(void)dev_stop(&f.d, LF_TX);
+			(void)lf_take(&f);
+			lf_spoil(&f);
+			lf_nap_ms(2);
+			dev_start(&f.d, LF_TX);
+		}
+		lf_release(&f, true);
+	}
+	lf_release(&f, false);
+	lf_nap_ms(20);
+	(void)lf_take(&f);
+	assert_int_equal(f.d.ring[LF_TX].in_flight, 0);
+	assert_int_equal(check_all_accounted(), 6 * (6 + 2));
+	assert_int_equal(lf_dropped(&f), 0);
+	finish();
+}
+
+/* Parts of that kind are cut again on a slow lane. */
+static void parts_are_cut_again(void **state)
+{
+	const struct dev_config c = {
+		.engine = *(const enum vl_io_engine *)*state,
+		.features = FEATURES,
+		.num = RING,
+		.zc = { .gso_segments = 20 },
+	};
+	uint32_t flight;
+
+	init_limited(&c, 1);
+	flight = block(1, LONG_MS) + 1;
+	assert_true(add(1, WHOLE, MSS, &pages));
+	dev_kick(&f.d, LF_TX);
+	/* The frame, and its three parts. */
+	wait_cut(1 + 3);
+	lf_release(&f, false);
+	dev_wait_used(&f.d, LF_TX, flight);
+	assert_int_equal(lf_take(&f), flight);
+	lf_settle(&f);
+	assert_int_equal(net.gaps, 0);
+	assert_int_equal(f.snap.pair[0].tx.packets, small_sent + 46);
+	finish();
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -659,6 +788,10 @@ int main(void)
 		cmocka_unit_test(header_length_changes),
 		cmocka_unit_test(cut_after_header_length_changed),
 		cmocka_unit_test(returns_to_express),
+		cmocka_unit_test(large_for_the_backend),
+		cmocka_unit_test(too_many_segments_are_dropped),
+		cmocka_unit_test(parts_wait_for_the_only_lane),
+		cmocka_unit_test(parts_are_cut_again),
 	};
 
 	return dev_run_with_engines(tests, VL_ARRAY_SIZE(tests));
