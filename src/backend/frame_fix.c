@@ -5,6 +5,7 @@
 #include <linux/if_ether.h>
 #include <string.h>
 
+#include "base/csum.h"
 #include "base/uapi.h"
 
 bool vl_fix_takes_gso(const struct vl_offload *o, uint8_t gso_type)
@@ -48,32 +49,6 @@ void vl_fix_insert_tag(uint8_t *at, uint32_t hdr_len, uint16_t tpid,
 		hdr->hdr_len = (uint16_t)(hdr->hdr_len + VL_TAG_LEN);
 }
 
-/* Sum of the 16-bit words (RFC 1071), in the byte order of the machine, which
- * does not matter to it. */
-static uint16_t sum_words(const uint8_t *p, uint32_t len)
-{
-	uint64_t sum = 0;
-	uint32_t word;
-	uint16_t half;
-
-	for (; len >= sizeof(word); p += sizeof(word), len -= sizeof(word)) {
-		memcpy(&word, p, sizeof(word));
-		sum += word;
-	}
-	if (len >= sizeof(half)) {
-		memcpy(&half, p, sizeof(half));
-		sum += half;
-		p += sizeof(half);
-		len -= (uint32_t)sizeof(half);
-	}
-	/* Little-endian: the missing byte is the upper one. */
-	if (len)
-		sum += *p;
-	while (sum >> 16)
-		sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t)sum;
-}
-
 int vl_fix_complete_csum(struct virtio_net_hdr *hdr, uint8_t *frame,
 			 uint32_t len)
 {
@@ -84,7 +59,7 @@ int vl_fix_complete_csum(struct virtio_net_hdr *hdr, uint8_t *frame,
 	if (at + sizeof(csum) > len)
 		return -EINVAL;
 	/* The field has the sum of the pseudo-header. */
-	csum = (uint16_t)~sum_words(frame + start, len - start);
+	csum = (uint16_t)~vl_csum_fold(vl_csum(frame + start, len - start));
 	/* As the kernel does: 0 would mean that UDP has none. */
 	if (!csum)
 		csum = 0xffff;

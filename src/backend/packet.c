@@ -39,6 +39,8 @@
 
 #include "backend/link.h"
 #include "backend/packet_rx.h"
+#include "backend/packet_tx.h"
+#include "base/barrier.h"
 #include "base/iov.h"
 #include "base/log.h"
 #include "base/util.h"
@@ -65,6 +67,9 @@
 /* Frames thrown away at once when the port is not used any more. */
 #define DRAIN_MAX    65536u
 
+/* Of the port's operations: those below are reads. */
+#define RING_TAG 0x10000u
+
 /* Messages of a submit: more than vl_io takes at once. */
 #define MSGS    256u
 #define MSG_IOV 40u
@@ -74,6 +79,8 @@ struct packet_port {
 	int file[WAYS_MAX + VL_PROBES_MAX]; /* numbers in its vl_io */
 	int sndbuf[WAYS_MAX + VL_PROBES_MAX];
 	struct vl_packet_rx *rx;
+	int ring_fd, ring_file;
+	struct vl_packet_tx *ring; /* NULL: express has none */
 	struct msghdr msg[MSGS];
 	struct iovec (*iov)[MSG_IOV]; /* NULL: not needed */
 	unsigned int next_msg;
@@ -128,6 +135,9 @@ static void packet_close(struct vl_backend *b)
 			if (port->fd[w] >= 0)
 				close(port->fd[w]);
 		vl_packet_rx_free(port->rx);
+		vl_packet_tx_free(port->ring);
+		if (port->ring_fd >= 0)
+			close(port->ring_fd);
 		free(port->iov);
 	}
 	free(k->port);
@@ -258,13 +268,24 @@ static int set_up(const struct packet *k, int fd)
 	return err;
 }
 
-/* A socket that only sends, on the interface. */
-static int open_socket(struct packet *k)
+/* Protocol 0: it only sends. */
+static int bind_to(const struct packet *k, int fd, uint16_t protocol)
 {
 	const struct sockaddr_ll a = {
 		.sll_family = AF_PACKET,
+		.sll_protocol = htons(protocol),
 		.sll_ifindex = k->ifindex,
 	};
+
+	return bind(fd, (const struct sockaddr *)(const void *)&a, sizeof(a)) <
+			       0
+		       ? -errno
+		       : 0;
+}
+
+/* A socket that only sends, on the interface. */
+static int open_socket(struct packet *k)
+{
 	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	int err;
 
@@ -275,14 +296,34 @@ static int open_socket(struct packet *k)
 		k->sized_hdr = false;
 		err = set_up(k, fd);
 	}
-	if (!err &&
-	    bind(fd, (const struct sockaddr *)(const void *)&a, sizeof(a)) < 0)
-		err = -errno;
+	if (!err)
+		err = bind_to(k, fd, 0);
 	if (err) {
 		close(fd);
 		return err;
 	}
 	return fd;
+}
+
+/* Where express has no limit its frames may go out by a ring, which has a socket
+ * of its own; without one they do by system calls. */
+static void open_ring(const struct packet *k, struct packet_port *port)
+{
+	int fd;
+
+	if (port->sndbuf[0] < NO_LIMIT - 1)
+		return;
+	fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	port->ring_fd = fd;
+	if (set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, NO_LIMIT) ||
+	    vl_packet_tx_new(fd, &port->ring))
+		return;
+	if (bind_to(k, fd, 0)) {
+		vl_packet_tx_free(port->ring);
+		port->ring = NULL;
+	}
 }
 
 static int explain_socket(char *err, size_t size, const char *ifname, int code)
@@ -341,6 +382,7 @@ static int open_port(struct packet *k, struct packet_port *port,
 		p->sndbuf && p->sndbuf < NO_LIMIT ? (int)p->sndbuf : NO_LIMIT;
 	int code;
 
+	port->ring_fd = -1;
 	for (unsigned int w = 0; w < VL_ARRAY_SIZE(port->fd); w++)
 		port->fd[w] = -1;
 	port->rx = vl_packet_rx_new();
@@ -356,6 +398,7 @@ static int open_port(struct packet *k, struct packet_port *port,
 			return fail(err, size, code, "%s: sndbuf=%d: %s",
 				    k->ifname, limit, strerror(-code));
 	}
+	open_ring(k, port);
 	if (k->sized_hdr)
 		return 0;
 	port->iov = calloc(MSGS, sizeof(port->iov[0]));
@@ -382,18 +425,12 @@ static int open_ports(struct packet *k, const struct vl_backend_params *p,
 /* The first socket of all becomes the one that receives. */
 static int open_reception(struct packet *k, char *err, size_t size)
 {
-	const struct sockaddr_ll a = {
-		.sll_family = AF_PACKET,
-		.sll_protocol = htons(ETH_P_ALL),
-		.sll_ifindex = k->ifindex,
-	};
 	int code = set_filter(k);
 
 	if (!code)
 		code = set_buffer(rx_fd(k), SO_RCVBUFFORCE, SO_RCVBUF, RCVBUF);
-	if (!code && bind(rx_fd(k), (const struct sockaddr *)(const void *)&a,
-			  sizeof(a)) < 0)
-		code = -errno;
+	if (!code)
+		code = bind_to(k, rx_fd(k), ETH_P_ALL);
 	if (!code)
 		code = let_in(k);
 	return code ? fail(err, size, code, "%s: cannot receive: %s", k->ifname,
@@ -464,6 +501,8 @@ static int packet_open(const struct vl_backend_params *params,
 		.uso = k->sized_hdr,
 	};
 	k->base.limited = k->port[0].sndbuf[0] < NO_LIMIT - 1;
+	/* The one, and that of the ring. */
+	k->base.ops_per_frame = k->port[0].ring ? 1 : 0;
 	see_link(k);
 	*out = &k->base;
 	return 0;
@@ -572,14 +611,24 @@ static int packet_port_start(struct vl_backend *b, unsigned int port,
 			return p->file[w];
 	}
 	vl_packet_rx_start(p->rx, p->file[0], tag);
+	if (p->ring) {
+		p->ring_file = vl_io_file_add(io, p->ring_fd);
+		if (p->ring_file < 0)
+			return p->ring_file;
+		vl_packet_tx_start(p->ring, p->ring_file, tag + RING_TAG);
+	}
 	return 0;
 }
 
 static void packet_port_stop(struct vl_backend *b, unsigned int port,
 			     struct vl_io *io)
 {
+	struct packet_port *p = &to_packet(b)->port[port];
+
 	for (unsigned int w = 0; w < b->ways + b->probes; w++)
-		vl_io_file_remove(io, to_packet(b)->port[port].file[w]);
+		vl_io_file_remove(io, p->file[w]);
+	if (p->ring)
+		vl_io_file_remove(io, p->ring_file);
 }
 
 /* The frame without the part of its header that the kernel does not know.
@@ -598,12 +647,17 @@ static int without_gap(const struct packet *k, const struct vl_frame *f,
 	return rest < 0 ? rest : head + rest;
 }
 
-static void packet_send(struct vl_backend *b, unsigned int port,
-			unsigned int way, struct vl_io *io,
-			const struct vl_frame *f)
+/* A port, to be sent by. */
+struct packet_way_out {
+	const struct packet *k;
+	struct packet_port *p;
+};
+
+static void send_now(void *ctx, unsigned int way, struct vl_io *io,
+		     const struct vl_frame *f)
 {
-	struct packet *k = to_packet(b);
-	struct packet_port *p = &k->port[port];
+	const struct packet *k = ((struct packet_way_out *)ctx)->k;
+	struct packet_port *p = ((struct packet_way_out *)ctx)->p;
 	unsigned int at = p->next_msg++ % MSGS;
 	struct msghdr *m = &p->msg[at];
 
@@ -622,6 +676,30 @@ static void packet_send(struct vl_backend *b, unsigned int port,
 	}
 	vl_io_sendmsg(io, p->file[way], m, f->linked ? VL_IO_LINKED : 0,
 		      f->tag);
+}
+
+static void packet_send(struct vl_backend *b, unsigned int port,
+			unsigned int way, struct vl_io *io,
+			const struct vl_frame *f)
+{
+	struct packet *k = to_packet(b);
+	struct packet_way_out out = { k, &k->port[port] };
+	uint32_t mtu = vl_read_once(&b->mtu);
+
+	if (out.p->ring &&
+	    vl_packet_tx_take(out.p->ring, io, way, f, k->hdr_len,
+			      mtu ? mtu + ETH_HLEN : 0))
+		return;
+	send_now(&out, way, io, f);
+}
+
+static void packet_flush(struct vl_backend *b, unsigned int port,
+			 struct vl_io *io)
+{
+	struct vl_packet_tx *ring = to_packet(b)->port[port].ring;
+
+	if (ring)
+		vl_packet_tx_flush(ring, io);
 }
 
 /* As poll(2) has it: writable while less than half is charged. Of a probe:
@@ -651,8 +729,14 @@ static void packet_complete(struct vl_backend *b, unsigned int port,
 			    struct vl_io *io, const struct vl_io_event *ev,
 			    vl_frame_event_fn *emit, void *ctx)
 {
-	(void)io;
-	vl_packet_rx_complete(to_packet(b)->port[port].rx, ev, emit, ctx);
+	struct packet *k = to_packet(b);
+	struct packet_way_out out = { k, &k->port[port] };
+
+	if ((uint32_t)ev->tag == RING_TAG)
+		vl_packet_tx_complete(out.p->ring, io, ev->res, emit, ctx,
+				      send_now, &out);
+	else
+		vl_packet_rx_complete(out.p->rx, ev, emit, ctx);
 }
 
 static int packet_poll(struct vl_backend *b, unsigned int port,
@@ -693,6 +777,7 @@ const struct vl_backend_ops vl_backend_packet = {
 	.port_stop = packet_port_stop,
 	.send = packet_send,
 	.headroom = packet_headroom,
+	.flush = packet_flush,
 	.recv = packet_recv,
 	.complete = packet_complete,
 	.poll = packet_poll,

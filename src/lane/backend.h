@@ -99,7 +99,7 @@ struct vl_backend_params {
 
 /* One transmission or one read: virtio header and frame. */
 struct vl_frame {
-	/* Valid until the submit, that of a read until its event. */
+	/* Valid until its event. */
 	const struct iovec *iov;
 	unsigned int n;
 	/* Transmission only: see vl_io_writev(); may be sent from where it
