@@ -55,17 +55,21 @@ def segments(r, what, size=1600, buffers=64):
 def whole(r, what):
     """They come as they are, with what the header says of them; UDP in segments if @r took no USO."""
     r.driver.post(4200, count=40)
-    r.host.inject(vnet(NEEDS_CSUM, GSO_TCPV4, 54, 1000, 34, 16) + tcp4(DATA, *FLOW, partial=True),
-                  vnet(NEEDS_CSUM, GSO_UDP_L4, 42, 500, 34, 6) + udp4(DATA[:1500], *FLOW, partial=True),
-                  vnet(NEEDS_CSUM, 0, 0, 0, 34, 16) + tcp4(DATA[:500], *FLOW, partial=True))
-    got = [r.driver.recv(0, 1) for _ in range(5)]
+    datagrams = 3 if r.driver.offered & USO else 0
+    frames = [vnet(NEEDS_CSUM, GSO_TCPV4, 54, 1000, 34, 16) + tcp4(DATA, *FLOW, partial=True),
+              vnet(NEEDS_CSUM, 0, 0, 0, 34, 16) + tcp4(DATA[:500], *FLOW, partial=True)]
+    if datagrams:
+        # Before Linux 6.2 nobody can send such a frame.
+        frames.insert(1, vnet(NEEDS_CSUM, GSO_UDP_L4, 42, 500, 34, 6) + udp4(DATA[:1500], *FLOW, partial=True))
+    r.host.inject(*frames)
+    got = [r.driver.recv(0, 1) for _ in range(2 + datagrams)]
     check(all(got), f"{what}: {len([g for g in got if g])} frames only")
     check_equal(VNET.unpack(got[0][:10])[:2], (NEEDS_CSUM, GSO_TCPV4), f"{what}: header")
     check_equal(got[0][HEAD:], DATA, f"{what}: payload")
-    for i, packet in enumerate(got[1:4]):
+    for i, packet in enumerate(got[1:-1]):
         check_equal(VNET.unpack(packet[:10])[:2], (NEEDS_CSUM, 0), f"{what}: header of a datagram")
         check_equal(packet[12 + 42:], DATA[500 * i:500 * i + 500], f"{what}: payload of a datagram")
-    check_equal(VNET.unpack(got[4][:10])[0], NEEDS_CSUM, f"{what}: header of the small frame")
+    check_equal(VNET.unpack(got[-1][:10])[0], NEEDS_CSUM, f"{what}: header of the small frame")
 
 
 def cut_off(r):
@@ -87,7 +91,7 @@ def offloads(r, mask):
 
 def test(engine):
     with PacketRig(engine, backend=",promisc=on", vnet=True, ctrl=True, features=ALL & ~GUEST) as r:
-        check_equal(r.driver.offered & (GUEST | USO), GUEST | USO, "offered")
+        check_equal(r.driver.offered & GUEST, GUEST, "offered")
         segments(r, "nothing negotiated")
         cut_off(r)
         segments(r, "few buffers", 1600, 3)
