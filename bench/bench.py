@@ -15,10 +15,11 @@ import bench_lanes
 import bench_packet
 import bench_qemu
 import bench_tap
+import bench_vxlan
 from report import machine, say, write_json
 
-WHAT = {"tap": bench_tap.measure, "packet": bench_packet.measure, "lanes": bench_lanes.measure,
-        "qemu": bench_qemu.measure}
+WHAT = {"tap": bench_tap.measure, "packet": bench_packet.measure, "vxlan": bench_vxlan.measure,
+        "lanes": bench_lanes.measure, "qemu": bench_qemu.measure}
 
 
 def bench(names, path):

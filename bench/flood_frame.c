@@ -53,11 +53,11 @@ static void put_ip(uint8_t *frame, uint32_t size, uint8_t protocol)
 }
 
 /* What a driver leaves in the checksum field for the device to complete. */
-static uint16_t pseudo_header(uint32_t len)
+static uint16_t pseudo_header(uint8_t protocol, uint32_t len)
 {
 	return htons(fold((BENCH_SRC >> 16) + (BENCH_SRC & 0xffff) +
-			  (BENCH_DST >> 16) + (BENCH_DST & 0xffff) +
-			  IPPROTO_TCP + len));
+			  (BENCH_DST >> 16) + (BENCH_DST & 0xffff) + protocol +
+			  len));
 }
 
 void flood_frame_make(uint8_t *at, uint32_t hdr_len, uint32_t size,
@@ -88,7 +88,7 @@ void flood_frame_make(uint8_t *at, uint32_t hdr_len, uint32_t size,
 		.doff = sizeof(tcp) / 4,
 		.ack = 1,
 		.window = htons(UINT16_MAX),
-		.check = pseudo_header(size - (uint32_t)L4_AT),
+		.check = pseudo_header(IPPROTO_TCP, size - (uint32_t)L4_AT),
 	};
 	put_ip(frame, size, IPPROTO_TCP);
 	memcpy(frame + L4_AT, &tcp, sizeof(tcp));
@@ -99,4 +99,17 @@ void flood_frame_make(uint8_t *at, uint32_t hdr_len, uint32_t size,
 	hdr.csum_start = L4_AT;
 	hdr.csum_offset = offsetof(struct tcphdr, check);
 	memcpy(at, &hdr, sizeof(hdr));
+}
+
+void flood_frame_partial(uint8_t *at, uint32_t hdr_len, uint32_t size)
+{
+	const struct virtio_net_hdr hdr = {
+		.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
+		.csum_start = L4_AT,
+		.csum_offset = offsetof(struct udphdr, check),
+	};
+	uint16_t sum = pseudo_header(IPPROTO_UDP, size - (uint32_t)L4_AT);
+
+	memcpy(at, &hdr, sizeof(hdr));
+	memcpy(at + hdr_len + L4_AT + hdr.csum_offset, &sum, sizeof(sum));
 }

@@ -17,10 +17,14 @@
  * Fills @at with a virtio header of @hdr_len bytes (10 or 12) and a frame of
  * @size bytes (FLOOD_FRAME_MIN to FLOOD_FRAME_MAX) for an Ethernet address
  * that no interface here has: the host's stack drops it as soon as it sees it.
- * Without @mss: a UDP datagram. With it: a TCP segment with partial checksum
- * that is to be cut into segments of @mss bytes of payload.
+ * Without @mss: a UDP datagram without a checksum. With it: a TCP segment with
+ * partial checksum that is to be cut into segments of @mss bytes of payload.
  */
 void flood_frame_make(uint8_t *at, uint32_t hdr_len, uint32_t size,
 		      uint16_t mss);
+
+/* Makes the UDP datagram that flood_frame_make() put at @at one whose checksum
+ * the device has to complete. */
+void flood_frame_partial(uint8_t *at, uint32_t hdr_len, uint32_t size);
 
 #endif

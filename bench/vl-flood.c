@@ -46,7 +46,7 @@
 
 struct options {
 	const char *socket, *ifname;
-	bool rx;
+	bool rx, partial;
 	uint32_t size, pieces, ring;
 	int pid;
 	double seconds;
@@ -72,6 +72,8 @@ static const char usage[] =
 	"usage: vl-flood --socket=PATH --ifname=TAP --mode=tx|rx [options]\n"
 	"  --size=N     bytes of a frame, 60 to 1514; tx also up to 65536 "
 	"(64)\n"
+	"  --partial    tx, a frame up to 1514: the checksum is to be "
+	"completed\n"
 	"  --pieces=N   buffers of a transmitted frame (1)\n"
 	"  --ring=N     descriptors per ring (256, rx 1024)\n"
 	"  --pid=PID    the back-end, whose CPU time is to be measured\n"
@@ -104,6 +106,9 @@ static int parse_option(struct options *o, int c)
 		return o->rx || !strcmp(optarg, "tx") ? 0 : -EINVAL;
 	case 'z':
 		return parse_number(FLOOD_FRAME_MAX, &o->size);
+	case 'c':
+		o->partial = true;
+		return 0;
 	case 'p':
 		return parse_number(PIECES_MAX, &o->pieces);
 	case 'r':
@@ -124,11 +129,11 @@ static int parse_option(struct options *o, int c)
 static int parse(struct options *o, int argc, char **argv)
 {
 	static const struct option table[] = {
-		{ "socket", 1, NULL, 's' }, { "ifname", 1, NULL, 'i' },
-		{ "mode", 1, NULL, 'm' },   { "size", 1, NULL, 'z' },
-		{ "pieces", 1, NULL, 'p' }, { "ring", 1, NULL, 'r' },
-		{ "pid", 1, NULL, 'P' },    { "seconds", 1, NULL, 't' },
-		{ NULL, 0, NULL, 0 },
+		{ "socket", 1, NULL, 's' },  { "ifname", 1, NULL, 'i' },
+		{ "mode", 1, NULL, 'm' },    { "size", 1, NULL, 'z' },
+		{ "pieces", 1, NULL, 'p' },  { "ring", 1, NULL, 'r' },
+		{ "pid", 1, NULL, 'P' },     { "seconds", 1, NULL, 't' },
+		{ "partial", 0, NULL, 'c' }, { NULL, 0, NULL, 0 },
 	};
 	int c;
 
@@ -138,6 +143,8 @@ static int parse(struct options *o, int argc, char **argv)
 			return -EINVAL;
 	if (!o->ring)
 		o->ring = o->rx ? 1024 : 256;
+	if (o->partial && (o->rx || o->size > FLOOD_MTU_FRAME))
+		return -EINVAL;
 	if (o->rx && (o->size > FLOOD_MTU_FRAME || o->ring <= RX_WINDOW))
 		return -EINVAL;
 	return o->socket && o->ifname && o->size >= FLOOD_FRAME_MIN ? 0
@@ -149,6 +156,8 @@ static int negotiate(struct flood *f)
 	uint64_t need = BIT(VIRTIO_F_VERSION_1) | F_EVENT | F_IND |
 			BIT(VIRTIO_NET_F_MRG_RXBUF);
 
+	if (f->o.partial)
+		need |= BIT(VIRTIO_NET_F_CSUM);
 	if (f->o.size > FLOOD_MTU_FRAME)
 		need |= BIT(VIRTIO_NET_F_CSUM) | BIT(VIRTIO_NET_F_HOST_TSO4);
 	return load_vhost_negotiate(&f->vhost, need | F_ANY, need);
@@ -170,6 +179,9 @@ static int make_slot(struct flood *f, uint32_t i)
 		flood_frame_make(rd_mem_ptr(&f->buffers, gpa), FLOOD_HDR_LEN,
 				 f->o.size,
 				 f->o.size > FLOOD_MTU_FRAME ? GSO_MSS : 0);
+	if (f->o.partial)
+		flood_frame_partial(rd_mem_ptr(&f->buffers, gpa), FLOOD_HDR_LEN,
+				    f->o.size);
 	for (uint32_t p = 0; p < f->o.pieces; p++)
 		seg[p] = (struct rd_seg){ gpa + p * part, part };
 	seg[f->o.pieces - 1].len += len % f->o.pieces;
