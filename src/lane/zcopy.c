@@ -92,6 +92,8 @@ enum vl_zc_why vl_zc_room(const struct vl_zc_room *r)
 {
 	if (r->stopping)
 		return VL_ZC_STOPPING;
+	if (r->now_ns < r->nomem_until_ns)
+		return VL_ZC_NOMEM;
 	if (!r->classic) {
 		/* Where it is wanted at any price it is tried at any price. */
 		if (r->mode != VL_ZEROCOPY_ON &&

@@ -71,6 +71,7 @@ enum vl_zc_why {
 	VL_ZC_SEGMENTS, /* VL_ZC_SEGMENTS_AUTO */
 	VL_ZC_PIECES,   /* VL_ZC_PIECES_MAX */
 	VL_ZC_STOPPING, /* the queue is being stopped */
+	VL_ZC_NOMEM,    /* the kernel locks no more memory, VL_ZC_OFF_MIN_NS */
 	VL_ZC_USELESS,  /* the kernel copies after all */
 	VL_ZC_SLOW,     /* VL_ZC_SLOW_NS */
 	VL_ZC_SHARE,    /* its destination or its lane holds enough */
@@ -114,6 +115,7 @@ enum vl_zc_why vl_zc_frame(enum vl_zerocopy mode, uint32_t len,
 struct vl_zc_room {
 	enum vl_zerocopy mode;
 	bool stopping;
+	uint64_t nomem_until_ns; /* not before, for want of memory */
 	/* As others do it, to compare with: one window, and nothing else. */
 	bool classic;
 	uint32_t hold;     /* more that would be held, */
@@ -131,8 +133,8 @@ struct vl_zc_room {
 			     * sent; 0: there is none */
 };
 
-/* Whether there is room: VL_ZC_NOT_COPIED, STOPPING, USELESS, SLOW, SHARE or
- * WINDOW. One packet of each destination may be pending whatever it holds. */
+/* Whether there is room: VL_ZC_NOT_COPIED, STOPPING, NOMEM, USELESS, SLOW,
+ * SHARE or WINDOW. One packet of each destination may be pending whatever it holds. */
 enum vl_zc_why vl_zc_room(const struct vl_zc_room *r);
 
 #endif

@@ -57,7 +57,8 @@ static void read_zerocopy(const struct vl_tx_zcopy *zc, uint32_t half,
 	s->packets_max = vl_read_once(&zc->n_max);
 	s->descs = vl_read_once(&zc->descs);
 	s->descs_max = vl_read_once(&zc->descs_max);
-	s->window = zc->limit ? vl_min_u32(zc->limit, half) : half;
+	s->window = vl_read_once(&zc->limit);
+	s->window = s->window ? vl_min_u32(s->window, half) : half;
 }
 
 bool vl_lane_stats_read(const struct vl_txq *txq, struct vl_pair_snapshot *s)

@@ -423,14 +423,15 @@ void vl_txq_event(struct vl_txq *txq, uint32_t index,
 		  const struct vl_io_event *ev)
 {
 	struct vl_tx_slot *slot = &txq->slots[index];
+	int res = ev->res;
 
 	if (vl_unlikely(ev->released)) {
 		vl_tx_released(txq, slot, ev->copied);
 		return;
 	}
 	if (vl_unlikely(slot->zc_sending))
-		vl_tx_zc_result(txq, slot, ev->res, ev->more);
-	vl_lane_set_complete(&txq->lanes, &slot->pkt, ev->res);
+		res = vl_tx_zc_result(txq, slot, res, ev->more);
+	vl_lane_set_complete(&txq->lanes, &slot->pkt, res);
 }
 
 /* How many of the packets popped last were refused without a gap. */

@@ -13,6 +13,8 @@
  */
 #include "net/tx_zcopy.h"
 
+#include <errno.h>
+
 #include "base/barrier.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -22,6 +24,9 @@
 /* A stop that takes longer is said in the log; again after so long. */
 #define STOP_LOG_NS       VL_NS_PER_SEC
 #define STOP_LOG_AGAIN_NS (10 * VL_NS_PER_SEC)
+
+/* What may be pending in any case. */
+#define LIMIT_MIN 8u
 
 void vl_tx_zc_init(struct vl_tx_zcopy *zc, const struct vl_backend *backend)
 {
@@ -65,6 +70,7 @@ static enum vl_zc_why why_copied(struct vl_txq *txq, struct vl_tx_slot *slot,
 	why = vl_zc_room(&(struct vl_zc_room){
 		.mode = zc->mode,
 		.stopping = zc->stopping,
+		.nomem_until_ns = zc->nomem_until_ns,
 		.classic = zc->classic,
 		.hold = chain->counted ? 0 : chain->descs,
 		.charge = chain->zc_charged ? 0 : chain->descs,
@@ -98,6 +104,9 @@ static void count_copied(struct vl_tx_counters *n, enum vl_zc_why why)
 		break;
 	case VL_ZC_STOPPING:
 		VL_STAT_INC(n->copy_stopping);
+		break;
+	case VL_ZC_NOMEM:
+		VL_STAT_INC(n->copy_nomem);
 		break;
 	case VL_ZC_USELESS:
 		VL_STAT_INC(n->copy_useless);
@@ -210,20 +219,46 @@ static bool end_pending(struct vl_txq *txq, struct vl_tx_slot *slot)
 	return true;
 }
 
-void vl_tx_zc_result(struct vl_txq *txq, struct vl_tx_slot *slot, int res,
-		     bool more)
+/*
+ * The pages of what is pending are charged to the user's RLIMIT_MEMLOCK, unless he
+ * may lock as much as he likes, and the send fails when that is used up. It can be
+ * copied instead. But on a lane whose sends are not linked others have overtaken
+ * it: there it is dropped, as the lanes do it. So that it does not happen again
+ * and again, less may be pending from now on.
+ */
+static int out_of_memory(struct vl_txq *txq, struct vl_tx_slot *slot)
 {
-	if (!slot->zc_sending)
-		return;
-	slot->zc_sending = false;
-	if (more) {
-		slot->zc_out++;
-		slot->zc_failed = (uint16_t)(slot->zc_failed + (res < 0));
-		if (res >= 0)
-			VL_STAT_INC(txq->counters.zc_packets);
-		return;
+	struct vl_tx_zcopy *zc = &txq->zc;
+
+	if (txq->lanes.now_ns >= zc->nomem_until_ns) {
+		zc->nomem_until_ns = txq->lanes.now_ns + VL_ZC_OFF_MIN_NS;
+		vl_write_once(&zc->limit, vl_max_u32(zc->descs / 2, LIMIT_MIN));
+		vl_log_limited(&zc->log_limit, VL_LOG_WARNING, txq->vq.name,
+			       "the kernel locks no more memory for packets "
+			       "that are sent without a copy: raise "
+			       "RLIMIT_MEMLOCK; %u descriptors may be pending "
+			       "from now on",
+			       zc->limit);
 	}
-	(void)end_pending(txq, slot);
+	return vl_lane_can_refuse(&txq->lanes.lane[slot->pkt.lane]) ? -ECANCELED
+								    : -ENOMEM;
+}
+
+int vl_tx_zc_result(struct vl_txq *txq, struct vl_tx_slot *slot, int res,
+		    bool more)
+{
+	slot->zc_sending = false;
+	if (vl_unlikely(res == -ENOMEM))
+		res = out_of_memory(txq, slot);
+	if (!more) {
+		(void)end_pending(txq, slot);
+		return res;
+	}
+	slot->zc_out++;
+	slot->zc_failed = (uint16_t)(slot->zc_failed + (res < 0));
+	if (res >= 0)
+		VL_STAT_INC(txq->counters.zc_packets);
+	return res;
 }
 
 bool vl_tx_zc_released(struct vl_txq *txq, struct vl_tx_slot *slot, bool copied)

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "base/log.h"
 #include "lane/lane_set.h"
 #include "lane/zcopy.h"
 
@@ -32,6 +33,8 @@ struct vl_tx_zcopy {
 	struct vl_tx_list pending[VL_ZC_DESTS]; /* oldest first */
 	uint32_t lane_descs[VL_LANES_MAX], sides_descs;
 	uint64_t stop_ns, stop_log_ns; /* since when, logged when */
+	uint64_t nomem_until_ns;       /* see vl_zc_room */
+	struct vl_log_limit log_limit;
 
 	/* Read by others. */
 	uint32_t n, n_max; /* packets that are pending */
@@ -51,10 +54,12 @@ bool vl_tx_zc_choose(void *owner, struct vl_pkt *pkt, unsigned int lane);
  * something is released. */
 bool vl_tx_zc_must_wait(struct vl_txq *txq, struct vl_tx_slot *slot);
 
-/* The result @res of the send of @slot came; with @more its memory is still in
- * use. */
-void vl_tx_zc_result(struct vl_txq *txq, struct vl_tx_slot *slot, int res,
-		     bool more);
+/*
+ * The result @res of the send of @slot came; with @more its memory is still in
+ * use. Returns what the lanes shall take for the result.
+ */
+int vl_tx_zc_result(struct vl_txq *txq, struct vl_tx_slot *slot, int res,
+		    bool more);
 
 /* The memory of a send of @slot was released. Returns whether that was the
  * last one. */

@@ -57,6 +57,8 @@ const struct vl_counter vl_tx_counter_table[] = {
 	   "sent as a copy: in more pieces than the kernel takes"),
 	TX(copy_stopping, "packets",
 	   "sent as a copy: the queue was being stopped"),
+	TX(copy_nomem, "packets",
+	   "sent as a copy: the kernel had locked as much memory as it may"),
 	TX(copy_useless, "packets",
 	   "sent as a copy: the kernel copies for this destination after all"),
 	TX(copy_slow, "packets",

@@ -32,6 +32,7 @@ struct vl_tx_counters {
 	uint64_t copy_segments;
 	uint64_t copy_pieces;
 	uint64_t copy_stopping;
+	uint64_t copy_nomem;
 	uint64_t copy_useless;
 	uint64_t copy_slow;
 	uint64_t copy_share;

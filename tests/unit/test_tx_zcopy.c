@@ -9,12 +9,15 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/util.h"
 #include "lane/zcopy.h"
 #include "ring_fixture.h"
@@ -264,6 +267,53 @@ static void refused_then_stopped(void **state)
 	zf_free(&f);
 }
 
+static void wait_sent(uint64_t n)
+{
+	uint64_t end = vl_now_ns() + 3 * VL_NS_PER_SEC;
+
+	while (sum(f.zc_sent) + sum(f.copy_sent) < n && vl_now_ns() < end)
+		zf_nap_ms(1);
+	assert_int_equal(sum(f.zc_sent) + sum(f.copy_sent), n);
+}
+
+/* RLIMIT_MEMLOCK is used up: copied, in order; or dropped, where sends are not
+ * linked, but then it does not happen again at once. */
+static void no_memory_to_lock(void **state)
+{
+	for (unsigned int ways = 1; ways <= 4; ways += 3) {
+		const struct dev_config c = {
+			.engine = *(const enum vl_io_engine *)*state,
+			.num = 256,
+			.ways = ways > 1 ? ways : 0,
+		};
+		uint64_t copied;
+
+		zf_init(&f, &c, VL_ZEROCOPY_ON);
+		hold(1);
+		zf_send_many(&f, 1, LEN, 20);
+		zf_wait_pending(&f, 20);
+		fail_next(-ENOMEM, 1);
+		zf_send_many(&f, 1, LEN, 3);
+		wait_sent(23 - (ways == 1));
+		zf_send_many(&f, 2, LEN, 50);
+		wait_sent(73 - (ways == 1));
+		zf_wait_back(&f, 50);
+		assert_int_equal(zf_counters(&f)->drop_nomem, ways == 1);
+		copied = f.snap.pair[0].tx.copy_nomem;
+		assert_true(copied > 0);
+		assert_in_range(f.snap.pair[0].zc.window, 10, 40);
+		zf_release_all(&f);
+		zf_check_end(&f);
+		assert_int_equal(sum(f.zc_sent) + sum(f.copy_sent),
+				 73 - (ways == 1));
+		zf_nap_ms(1020);
+		zf_send_many(&f, 1, LEN, 1);
+		zf_check_end(&f);
+		assert_int_equal(zf_counters(&f)->copy_nomem, copied);
+		zf_free(&f);
+	}
+}
+
 static void useless_is_left_alone(void **state)
 {
 	const struct dev_config c = {
@@ -380,11 +430,11 @@ static void *release_later(void *arg)
 	return NULL;
 }
 
-/* Fills the window, has it released in 60 ms, and does @what, which stops the
+/* Fills the window, has it released in @ms, and does @what, which stops the
  * queue, meanwhile. */
-static void with_full_window(void **state, void (*what)(void))
+static void with_full_window(void **state, int ms, void (*what)(void))
 {
-	static const int ms = 60;
+	static int after_ms;
 	uint64_t start;
 	pthread_t thread;
 
@@ -394,11 +444,11 @@ static void with_full_window(void **state, void (*what)(void))
 	zf_wait_back(&f, 250 - 128);
 	zf_wait_pending(&f, 128);
 	start = vl_now_ns();
-	assert_int_equal(pthread_create(&thread, NULL, release_later,
-					(void *)(uintptr_t)&ms),
-			 0);
+	after_ms = ms;
+	assert_int_equal(
+		pthread_create(&thread, NULL, release_later, &after_ms), 0);
 	what();
-	assert_true(vl_now_ns() - start >= 50 * 1000000ULL);
+	assert_true(vl_now_ns() - start >= (uint64_t)(ms - 10) * 1000000);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_int_equal(f.n_pending, 0);
 	zf_take(&f);
@@ -406,21 +456,55 @@ static void with_full_window(void **state, void (*what)(void))
 	assert_int_equal(f.bad, 0);
 }
 
+static bool reported; /* the log matters */
+
 static void stop(void)
 {
+	if (reported)
+		vl_log_set_level(VL_LOG_WARNING);
 	(void)dev_stop(&f.d, ZF_TX);
 	/* The answer is here: nothing is looked at any more. */
 	for (uint32_t i = 0; i < ZF_CHAINS; i++)
 		memset(dev_ptr(&f.d, f.gpa[i]), 0xdd, ZF_BUFFER);
+	reported = false;
 }
 
 static void stop_waits_for_what_is_pending(void **state)
 {
-	with_full_window(state, stop);
+	with_full_window(state, 60, stop);
 	assert_int_equal(zf_zerocopy(&f)->packets, 0);
 	dev_start(&f.d, ZF_TX);
 	zf_send_many(&f, 1, LEN, 10);
 	zf_check_end(&f);
+	zf_free(&f);
+}
+
+/* One that takes long says in the log for whom it waits. */
+static void slow_stop_is_reported(void **state)
+{
+	char text[1024] = "", want[64];
+	FILE *log = tmpfile();
+	int err = dup(STDERR_FILENO);
+	size_t n;
+
+	assert_true(log && err >= 0);
+	(void)fflush(stderr);
+	assert_true(dup2(fileno(log), STDERR_FILENO) >= 0);
+	reported = true;
+	with_full_window(state, 1150, stop);
+	(void)dup2(err, STDERR_FILENO);
+	close(err);
+	rewind(log);
+	n = fread(text, 1, sizeof(text) - 1, log);
+	(void)fclose(log);
+	(void)snprintf(want, sizeof(want), "let go of %u packets, the oldest",
+		       128u);
+	assert_true(n > 0);
+	assert_non_null(strstr(text, "stopping for 1 s"));
+	assert_non_null(strstr(text, want));
+	assert_non_null(strstr(text, "of lane 0"));
+	/* Once: again after ten seconds. */
+	assert_null(strstr(strstr(text, "stopping") + 1, "stopping"));
 	zf_free(&f);
 }
 
@@ -440,7 +524,7 @@ static void new_memory(void)
 
 static void new_memory_waits_too(void **state)
 {
-	with_full_window(state, new_memory);
+	with_full_window(state, 60, new_memory);
 	zf_send_many(&f, 1, LEN, 10);
 	zf_check_end(&f);
 	zf_free(&f);
@@ -454,7 +538,7 @@ static void reset(void)
 
 static void reset_waits_too(void **state)
 {
-	with_full_window(state, reset);
+	with_full_window(state, 60, reset);
 	zf_free(&f);
 }
 
@@ -493,14 +577,14 @@ static void break_queue(void)
 
 static void broken_while_pending(void **state)
 {
-	with_full_window(state, break_queue);
+	with_full_window(state, 60, break_queue);
 	zf_free(&f);
 }
 
 /* Two memories at once: new packets are copied while a stop waits. */
 static void nothing_new_while_stopping(void **state)
 {
-	with_full_window(state, stop);
+	with_full_window(state, 60, stop);
 	assert_int_equal(sum(f.zc_sent), 128);
 	zf_free(&f);
 }
@@ -565,11 +649,13 @@ int main(void)
 		cmocka_unit_test(failed_send_is_freed_by_its_second_event),
 		cmocka_unit_test(refused_with_memory_in_use),
 		cmocka_unit_test(refused_then_stopped),
+		cmocka_unit_test(no_memory_to_lock),
 		cmocka_unit_test(useless_is_left_alone),
 		cmocka_unit_test(what_is_old_is_slow),
 		cmocka_unit_test(small_ones_are_joined),
 		cmocka_unit_test(classic_waits),
 		cmocka_unit_test(stop_waits_for_what_is_pending),
+		cmocka_unit_test(slow_stop_is_reported),
 		cmocka_unit_test(new_memory_waits_too),
 		cmocka_unit_test(reset_waits_too),
 		cmocka_unit_test(end_waits_too),

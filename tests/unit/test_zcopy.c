@@ -118,6 +118,10 @@ static void test_stopping(void **state)
 
 	(void)state;
 	assert_int_equal(vl_zc_room(&r), VL_ZC_NOT_COPIED);
+	r.nomem_until_ns = r.now_ns;
+	assert_int_equal(vl_zc_room(&r), VL_ZC_NOT_COPIED);
+	r.nomem_until_ns++;
+	assert_int_equal(vl_zc_room(&r), VL_ZC_NOMEM);
 	r.stopping = true;
 	assert_int_equal(vl_zc_room(&r), VL_ZC_STOPPING);
 }
