@@ -13,10 +13,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "integrat
 # pylint: disable=wrong-import-position,import-error
 from vltest import TestFailure, run
 
-from hol_parts import PARTS
+from hol_parts import PARTS as TAP_PARTS
 from hol_row import table
 from hol_svg import picture
+from hol_zerocopy import ZeroCopy
 from report import machine, say
+
+PARTS = {**TAP_PARTS, "zerocopy": ZeroCopy}
 
 
 def start(rows, stack):
@@ -92,7 +95,8 @@ def main():
     """Command line."""
     parser = argparse.ArgumentParser(prog="./dev bench-hol", description=__doc__)
     parser.add_argument("what", nargs="?", choices=PARTS, default="uml",
-                        help="the published table (uml), QEMU's own tap device (qemu), or a fast flow of 1 Gbit/s")
+                        help="the published table (uml), QEMU's own tap device (qemu), a fast flow of 1 Gbit/s, or a "
+                             "tunnel (zerocopy; ./dev bench-zerocopy)")
     parser.add_argument("--quick", action="store_true", help="one short round")
     parser.add_argument("--sndbuf", metavar="BYTES", type=int,
                         help="the limited send buffer of all rows instead of the ones of the part")

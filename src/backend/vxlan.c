@@ -36,9 +36,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/util.h"
+#include "lane/probe.h"
 
 #define PORTS_MAX    16u
-#define SOCKETS_MAX  (VL_VXLAN_EXPRESS_MAX + VL_VXLAN_WAYS_MAX)
+#define SOCKETS_MAX  VL_VXLAN_SOCKETS_MAX
 /* Around a frame: IP, UDP and VXLAN headers, and the frame's own Ethernet one,
  * which its MTU does not count. */
 #define OVERHEAD_IP4 (20u + 8u + VL_VXLAN_HDR + 14u)
@@ -69,7 +70,7 @@ struct vxlan {
 	const struct vl_backend_params *params; /* while it opens */
 	struct vl_vxlan_fdb *fdb;
 	unsigned int express; /* sockets of the express way */
-	int sndbuf[VL_VXLAN_WAYS_MAX];
+	int sndbuf[VL_VXLAN_WAYS_MAX + VL_PROBES_MAX];
 	int rx_fd;
 	char *err; /* while it opens: where to say what failed */
 	size_t err_size;
@@ -198,19 +199,22 @@ static int find_mtu(struct vxlan *v)
 	return 0;
 }
 
-/* A socket bound to local= and @port; the one that receives has to be set up
- * before. */
-static int open_udp(const struct vxlan *v, uint16_t port)
+/* A socket bound to local= and @port. One that receives has to be set up before;
+ * of those that send several have one port. */
+static int open_udp(const struct vxlan *v, uint16_t port, bool receives)
 {
 	struct sockaddr_storage sa;
 	socklen_t len = vl_ip_sockaddr(&v->params->local, port, &sa);
 	int fd = socket(sa.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
 			0);
-	int code;
+	int code = 0, on = 1;
 
 	if (fd < 0)
 		return -errno;
-	code = port ? vl_vxlan_rx_socket(fd, v->params->vni) : 0;
+	if (receives)
+		code = vl_vxlan_rx_socket(fd, v->params->vni);
+	else if (setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) < 0)
+		code = -errno;
 	if (!code && bind(fd, (const struct sockaddr *)&sa, len) == 0)
 		return fd;
 	if (!code)
@@ -268,23 +272,44 @@ static int way_sndbuf(const struct vxlan *v, unsigned int way)
 	if (!p->sndbuf_auto)
 		express = p->sndbuf && p->sndbuf < INT_MAX ? (int)p->sndbuf
 							   : INT_MAX - 1;
-	if (way == 0)
+	if (way == 0 || way >= v->base.ways)
 		return express;
 	return vl_min_int(express, way >= v->base.ways - v->base.short_ways
 					   ? SHORT_SNDBUF
 					   : SIDE_SNDBUF);
 }
 
-/* The sockets of port @p that send: of the express way, then of the others. */
+static uint16_t port_of(int fd)
+{
+	struct sockaddr_storage sa = { 0 };
+	struct sockaddr_in6 a6;
+	struct sockaddr_in a4;
+	socklen_t len = sizeof(sa);
+
+	(void)getsockname(fd, (struct sockaddr *)&sa, &len);
+	memcpy(&a4, &sa, sizeof(a4));
+	memcpy(&a6, &sa, sizeof(a6));
+	return ntohs(sa.ss_family == AF_INET ? a4.sin_port : a6.sin6_port);
+}
+
+/*
+ * The sockets of port @p that send: of the express way, then of the others. They
+ * have one source port, so that the network, and the queues of the remote's network
+ * card, see one flow: packets that change their way do not overtake each other.
+ */
 static int open_senders(struct vxlan *v, struct port *p)
 {
+	unsigned int n = v->express + v->base.ways - 1 + v->base.probes;
 	bool ip6 = v->params->local.len == 16;
+	uint16_t source = 0;
 
-	for (unsigned int i = 0; i < v->express + v->base.ways - 1; i++) {
+	for (unsigned int i = 0; i < n; i++) {
 		unsigned int way = i < v->express ? 0 : i - v->express + 1;
 		int wanted = way_sndbuf(v, way), got, code;
 
-		p->fd[i] = open_udp(v, 0);
+		p->fd[i] = open_udp(v, source, false);
+		if (i == 0 && p->fd[i] >= 0)
+			source = port_of(p->fd[i]);
 		if (p->fd[i] < 0)
 			return fail(v, p->fd[i], "cannot open a socket: %s",
 				    strerror(-p->fd[i]));
@@ -312,7 +337,7 @@ static int open_receiver(struct vxlan *v)
 	char text[VL_IP_TEXT];
 
 	vl_ip_text(&p->local, text);
-	v->rx_fd = open_udp(v, p->port);
+	v->rx_fd = open_udp(v, p->port, true);
 	if (v->rx_fd == -EADDRINUSE)
 		return fail(v, v->rx_fd,
 			    "UDP port %u of %s is in use, by a vxlan device "
@@ -383,7 +408,7 @@ static int make_port(struct vxlan *v, unsigned int index)
 		.port = p->port,
 		.fd = port->fd,
 		.express = v->express,
-		.ways = v->base.ways,
+		.ways = v->base.ways + v->base.probes,
 		.zerocopy = p->zerocopy != VL_ZEROCOPY_OFF,
 		.counters = &port->counters,
 	};
@@ -414,6 +439,7 @@ static void describe(struct vxlan *v)
 	b->ports = p->queue_pairs;
 	b->ways = vl_min_u32(p->lanes, VL_VXLAN_WAYS_MAX);
 	b->short_ways = b->ways / 4;
+	b->probes = b->ways > 1 ? VL_PROBES_MAX : 0;
 	b->limited = true;
 	b->link = VL_LINK_UNKNOWN;
 	b->zerocopy = p->zerocopy;
@@ -535,7 +561,8 @@ static int way_fd(struct vl_backend *b, unsigned int port, unsigned int way)
 }
 
 /* As poll() sees it: a socket is writable while less than half of its send
- * buffer is charged. Of the express way nothing is known for all sockets. */
+ * buffer is charged. Of the express way nothing is known for all sockets. A probe
+ * has room while nothing is charged. */
 static uint64_t vxlan_headroom(struct vl_backend *b, unsigned int port,
 			       unsigned int way)
 {
@@ -544,6 +571,8 @@ static uint64_t vxlan_headroom(struct vl_backend *b, unsigned int port,
 
 	if (way == 0 || ioctl(way_fd(b, port, way), SIOCOUTQ, &used) < 0)
 		return 0;
+	if (way >= b->ways)
+		return used == 0;
 	return used < size / 2 ? (uint64_t)size / 2 : 0;
 }
 

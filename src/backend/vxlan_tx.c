@@ -23,7 +23,8 @@
  * number, so that one remote does not fill another's send buffer. Messages are kept
  * back until flush(), and queued socket by socket: those of one socket are linked,
  * so that one that is refused is not overtaken by the next (lane_set.c), unless
- * there is room for all of them. What goes to different sockets needs no order.
+ * there is room for all of them. What goes to different sockets needs no order,
+ * but for probes, whose packets come first in their batch.
  */
 #include "backend/vxlan_tx.h"
 
@@ -49,7 +50,6 @@
 #include "lane/gso.h"
 
 #define MESSAGES   VL_VXLAN_TX_TAGS
-#define SOCKETS    (VL_VXLAN_EXPRESS_MAX + VL_VXLAN_WAYS_MAX)
 /* Bytes of a message: below 65507, what IPv4 leaves of a datagram. */
 #define BYTES_MAX  65000u
 /* Pieces: a header and one or two of payload for each segment; those of a frame
@@ -118,10 +118,10 @@ struct vl_vxlan_tx {
 	unsigned int n_sockets;
 	unsigned int full; /* express socket that refused last */
 	struct vl_log_limit log_limit;
-	struct socket_queue socket[SOCKETS];
+	struct socket_queue socket[VL_VXLAN_SOCKETS_MAX];
 	struct sockaddr_storage addr[VL_VXLAN_REMOTES];
 	uint32_t addr_len[VL_VXLAN_REMOTES]; /* 0: not known yet */
-	struct open_at open[VL_VXLAN_WAYS_MAX];
+	struct open_at open[VL_VXLAN_WAYS_MAX + VL_PROBES_MAX];
 	struct flood flood[FLOODS];
 	uint16_t free_flood[FLOODS];
 	uint32_t n_free_flood;
@@ -593,10 +593,11 @@ static void flush_socket(struct vl_vxlan_tx *tx, struct vl_io *io,
 void vl_vxlan_tx_flush(struct vl_vxlan_tx *tx, struct vl_io *io)
 {
 	tx->now_ns = 0;
-	for (unsigned int i = 0; i < tx->n_sockets; i++)
-		if (tx->socket[i].n)
-			flush_socket(tx, io, &tx->socket[i],
-				     i < tx->config.express);
+	/* Probes first: what they send was the first of its batch. */
+	for (unsigned int i = tx->n_sockets; i > 0; i--)
+		if (tx->socket[i - 1].n)
+			flush_socket(tx, io, &tx->socket[i - 1],
+				     i <= tx->config.express);
 }
 
 /* A message was not sent, for a reason that somebody can do something about. */

@@ -9,19 +9,22 @@
 
 #include "backend/vxlan_fdb.h"
 #include "lane/backend.h"
+#include "lane/probe.h"
 #include "stats/counters.h"
 
 /* Sockets of the express way; remotes share them if they are more. */
 #define VL_VXLAN_EXPRESS_MAX 16u
 #define VL_VXLAN_WAYS_MAX    16u
+#define VL_VXLAN_SOCKETS_MAX                                                   \
+	(VL_VXLAN_EXPRESS_MAX + VL_VXLAN_WAYS_MAX + VL_PROBES_MAX)
 /* Tags of a port's operations. */
-#define VL_VXLAN_TX_TAGS     1024u
+#define VL_VXLAN_TX_TAGS   1024u
 /* Segments of a message: the least that kernels with UDP_SEGMENT take is 64,
  * and 40 of 1450 bytes fill a datagram. */
-#define VL_VXLAN_SEGMENTS    40u
+#define VL_VXLAN_SEGMENTS  40u
 /* The largest frame that becomes one message: with the headers of all segments
  * it stays below the 65507 bytes of a datagram. */
-#define VL_VXLAN_GSO_BYTES   60000u
+#define VL_VXLAN_GSO_BYTES 60000u
 
 struct vl_vxlan_tx;
 
@@ -30,7 +33,7 @@ struct vl_vxlan_tx_config {
 	uint32_t vni;
 	uint16_t port; /* of the remotes */
 	/* Sockets, which stay the caller's: those of the express way, then one
-	 * for each further way. */
+	 * for each further way; probes are ways, too. */
 	const int *fd;
 	unsigned int express, ways;
 	int sndbuf;    /* of an express socket, as the kernel counts it */

@@ -41,6 +41,9 @@ class Destination:
 
     mbit: what HTB lets through to it; None is as much as the host can."""
 
+    # What HTB counts of a frame that carries one of the guest's: "" is all of it.
+    counted = ""
+
     def __init__(self, name, number, mbit):
         self.name = name
         self.address = f"10.9.0.{number}"
@@ -69,7 +72,7 @@ class Destination:
         if not mbit:
             return
         rate = f"{mbit}mbit"
-        for line in ("qdisc add dev {} root handle 1: htb default 10",
+        for line in (f"qdisc add dev {{}} root handle 1: {self.counted} htb default 10",
                      f"class add dev {{}} parent 1: classid 1:10 htb rate {rate} ceil {rate} burst 6k cburst 6k",
                      "qdisc add dev {} parent 1:10 handle 10: pfifo limit 1000"):
             host.run("tc", *line.format(self.port).split())
@@ -104,22 +107,31 @@ class Network:
     --backend=tap,name=tap0; options: more of the daemon's command line;
     slow, fast: Mbit/s of the ports; guest: its class."""
 
+    destination = Destination
+    card = "tap,name=tap0"
+
     def __init__(self, backend="", *options, slow=10, fast=100, guest=UmlGuest):
         need_tun()
         need_program("tc", "bridge", "ss", "ping", "iperf3")
         self.host = Netns("host")
-        self.slow = Destination("slow", 12, slow)
-        self.fast = Destination("fast", 13, fast)
+        self.slow = self.destination("slow", 12, slow)
+        self.fast = self.destination("fast", 13, fast)
         self.daemon = Virtlane(f"--mac={MAC}", *options, netns=self.host,
-                               backend=",".join(filter(None, ("tap,name=tap0", backend))))
+                               backend=",".join(filter(None, (self.card, backend))))
         self.guest_class = guest
         self.guest = None
         self.stack = contextlib.ExitStack()
 
     def start_way_out(self, stack):
-        """Start what carries the guest's packets; tap0 is there afterwards."""
+        """Start what carries the guest's packets; tap0 is there afterwards, on br0."""
         # The daemon makes tap0, with as many queues as it wants.
         stack.enter_context(self.daemon)
+        self.plug_tap()
+
+    def plug_tap(self):
+        """Put tap0 on br0."""
+        self.host.ip("link", "set", "tap0", "master", "br0", "up")
+        self.host.run("bridge", "fdb", "replace", MAC, "dev", "tap0", "master", "static")
 
     def make_guest(self, stack):
         """The guest, not started."""
@@ -133,8 +145,6 @@ class Network:
             self.host.ip("link", "add", "br0", "type", "bridge", "forward_delay", "0", "mcast_snooping", "0")
             self.host.ip("link", "set", "br0", "up")
             self.start_way_out(stack)
-            self.host.ip("link", "set", "tap0", "master", "br0", "up")
-            self.host.run("bridge", "fdb", "replace", MAC, "dev", "tap0", "master", "static")
             for destination in (self.slow, self.fast):
                 destination.connect(self.host)
             self.guest = stack.enter_context(self.make_guest(stack))
@@ -238,6 +248,7 @@ class OwnTapNetwork(Network):
 
     def start_way_out(self, stack):
         self.host.add_tap("tap0", None)
+        self.plug_tap()
 
     def make_guest(self, stack):
         return TapGuest(self.host, self.netdev)
