@@ -30,6 +30,7 @@
 #include <unistd.h>
 
 #include "backend/vxlan_fdb.h"
+#include "backend/vxlan_follow.h"
 #include "backend/vxlan_proto.h"
 #include "backend/vxlan_rx.h"
 #include "backend/vxlan_tx.h"
@@ -69,7 +70,9 @@ struct vxlan {
 	struct vl_backend base;
 	const struct vl_backend_params *params; /* while it opens */
 	struct vl_vxlan_fdb *fdb;
-	unsigned int express; /* sockets of the express way */
+	struct vl_vxlan_follow *follow; /* of fdb=, else NULL */
+	unsigned int active;            /* ports that take part */
+	unsigned int express;           /* sockets of the express way */
 	int sndbuf[VL_VXLAN_WAYS_MAX + VL_PROBES_MAX];
 	int rx_fd;
 	char *err; /* while it opens: where to say what failed */
@@ -108,6 +111,7 @@ static void vxlan_close(struct vl_backend *b)
 	}
 	if (v->rx_fd >= 0)
 		close(v->rx_fd);
+	vl_vxlan_follow_close(v->follow);
 	vl_vxlan_fdb_free(v->fdb);
 	free(v);
 }
@@ -377,8 +381,9 @@ static int fill_fdb(struct vxlan *v)
 
 	if (code)
 		return fail(v, code, "no memory");
-	if (!p->n_remotes)
-		return fail(v, -EINVAL, "give at least one remote=ADDRESS");
+	if (!p->n_remotes && !p->fdb)
+		return fail(v, -EINVAL,
+			    "give at least one remote=ADDRESS, or fdb=DEVICE");
 	for (unsigned int i = 0; i < p->n_remotes; i++) {
 		int remote = add_remote(v, &p->remote[i], "remote=");
 
@@ -395,7 +400,13 @@ static int fill_fdb(struct vxlan *v)
 		code = vl_vxlan_fdb_static_add(v->fdb, s->mac,
 					       (unsigned int)remote);
 	}
-	return code ? fail(v, code, "mac=: too many addresses") : 0;
+	if (code)
+		return fail(v, code, "mac=: too many addresses");
+	if (!p->fdb)
+		return 0;
+	/* Who fills the device knows better, and knows of moves at once. */
+	vl_vxlan_fdb_learn_nothing(v->fdb);
+	return vl_vxlan_follow_open(p, v->fdb, &v->follow, v->err, v->err_size);
 }
 
 static int make_port(struct vxlan *v, unsigned int index)
@@ -446,7 +457,7 @@ static void describe(struct vxlan *v)
 	b->pending = p->pending;
 	b->gso_bytes = VL_VXLAN_GSO_BYTES;
 	b->gso_segments = VL_VXLAN_SEGMENTS;
-	b->ops_per_frame = p->n_remotes;
+	b->ops_per_frame = p->fdb ? VL_VXLAN_REMOTES : p->n_remotes;
 	b->caps = (struct vl_backend_caps){
 		.csum = true,
 		.tso = true,
@@ -454,7 +465,7 @@ static void describe(struct vxlan *v)
 		.uso = true,
 	};
 	(void)snprintf(b->label, sizeof(b->label), "vxlan%u", p->vni);
-	v->express = vl_min_u32(VL_VXLAN_EXPRESS_MAX, p->n_remotes);
+	v->express = vl_min_u32(VL_VXLAN_EXPRESS_MAX, b->ops_per_frame);
 	v->rx_fd = -1;
 	for (unsigned int i = 0; i < PORTS_MAX; i++)
 		for (unsigned int j = 0; j < SOCKETS_MAX; j++)
@@ -502,25 +513,42 @@ static int vxlan_set_offload(struct vl_backend *b, const struct vl_offload *o)
 	return 0;
 }
 
-/* Sockets need no leave to be silent. */
+/* Sockets need no leave to be silent; others are told whether the guest is
+ * there. */
 static int vxlan_set_active(struct vl_backend *b, unsigned int port,
 			    bool active)
 {
-	(void)b;
-	(void)port;
-	(void)active;
+	struct vxlan *v = to_vxlan(b);
+	unsigned int bit = 1u << port;
+
+	v->active = active ? v->active | bit : v->active & ~bit;
+	if (v->follow)
+		vl_vxlan_follow_guest(v->follow, v->active != 0);
+	return 0;
+}
+
+static int vxlan_set_mac(struct vl_backend *b, const uint8_t mac[6])
+{
+	struct vxlan *v = to_vxlan(b);
+
+	if (v->follow)
+		vl_vxlan_follow_mac(v->follow, mac);
 	return 0;
 }
 
 static int vxlan_event_fd(const struct vl_backend *b)
 {
-	(void)b;
-	return -1;
+	const struct vxlan *v = (const struct vxlan *)(const void *)b;
+
+	return v->follow ? vl_vxlan_follow_fd(v->follow) : -1;
 }
 
 static void vxlan_event(struct vl_backend *b)
 {
-	(void)b;
+	struct vxlan *v = to_vxlan(b);
+
+	if (v->follow)
+		vl_vxlan_follow_update(v->follow);
 }
 
 static int vxlan_port_start(struct vl_backend *b, unsigned int port,
@@ -649,13 +677,13 @@ static const struct vl_tunnel_counters *vxlan_tunnel(const struct vl_backend *b,
 
 static const char *const keys[] = { "vni",   "local",  "remote",   "port",
 				    "mac",   "ageing", "zerocopy", "pending",
-				    "lanes", "sndbuf", NULL };
+				    "lanes", "sndbuf", "fdb",      NULL };
 static const char *const needs[] = { "vni", "local", NULL };
 
 const struct vl_backend_ops vl_backend_vxlan = {
 	.name = "vxlan",
-	.help = "vxlan,vni=N,local=ADDRESS,remote=ADDRESS[,remote=...]"
-		"[,port=4789][,mac=MAC@ADDRESS...][,ageing=SECONDS]"
+	.help = "vxlan,vni=N,local=ADDRESS,remote=ADDRESS[,remote=...]|"
+		"fdb=DEVICE[,port=4789][,mac=MAC@ADDRESS...][,ageing=SECONDS]"
 		"[,zerocopy=auto|on|off][,pending=N][,lanes=N]"
 		"[,sndbuf=auto|BYTES|unlimited]: a VXLAN tunnel endpoint",
 	.keys = keys,
@@ -664,6 +692,7 @@ const struct vl_backend_ops vl_backend_vxlan = {
 	.close = vxlan_close,
 	.set_offload = vxlan_set_offload,
 	.set_active = vxlan_set_active,
+	.set_mac = vxlan_set_mac,
 	.event_fd = vxlan_event_fd,
 	.event = vxlan_event,
 	.port_start = vxlan_port_start,

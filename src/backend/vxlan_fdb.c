@@ -51,6 +51,7 @@ struct vl_vxlan_fdb {
 
 	uint64_t factor;
 	uint32_t ageing; /* ticks, 0: never */
+	bool deaf;       /* learns nothing */
 	uint32_t n_remotes;
 	uint64_t flood[VL_VXLAN_REMOTES / 64];
 	uint64_t known[VL_VXLAN_REMOTES / 64];
@@ -350,6 +351,11 @@ static enum vl_vxlan_learnt insert(struct vl_vxlan_fdb *fdb,
 	return settle(fdb, bucket, i, entry) ? VL_VXLAN_LEARNED : VL_VXLAN_KNEW;
 }
 
+void vl_vxlan_fdb_learn_nothing(struct vl_vxlan_fdb *fdb)
+{
+	fdb->deaf = true;
+}
+
 enum vl_vxlan_learnt vl_vxlan_fdb_learn(struct vl_vxlan_fdb *fdb,
 					const uint8_t mac[6],
 					unsigned int remote, uint64_t now_ns)
@@ -359,7 +365,7 @@ enum vl_vxlan_learnt vl_vxlan_fdb_learn(struct vl_vxlan_fdb *fdb,
 	uint32_t tick = tick_of(now_ns);
 	bool was_valid;
 
-	if (!key)
+	if (!key || fdb->deaf)
 		return VL_VXLAN_KNEW;
 	i = find_place(fdb, bucket, key, &entry);
 	if (i == PLACES)

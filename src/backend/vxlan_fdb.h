@@ -56,6 +56,9 @@ unsigned int vl_vxlan_fdb_next_flood(const struct vl_vxlan_fdb *fdb,
  * welcome. */
 bool vl_vxlan_fdb_known(const struct vl_vxlan_fdb *fdb, unsigned int remote);
 
+/* Before anybody else uses it: only static addresses count from now on. */
+void vl_vxlan_fdb_learn_nothing(struct vl_vxlan_fdb *fdb);
+
 enum vl_vxlan_learnt {
 	VL_VXLAN_KNEW,    /* or need not know, or could not be stored */
 	VL_VXLAN_LEARNED, /* a new address */

@@ -250,13 +250,6 @@ void vl_vxlan_rx_set_offload(struct vl_vxlan_rx *rx,
 	rx->format.offload = *offload;
 }
 
-void vl_vxlan_rx_clear(struct vl_vxlan_rx *rx)
-{
-	rx->n_waiting = 0;
-	rx->at = 0;
-	rx->begun = false;
-}
-
 static uint8_t *stash_of(struct vl_vxlan_rx *rx, uint32_t read)
 {
 	return rx->stash + (size_t)read * STASH_BYTES;

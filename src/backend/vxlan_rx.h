@@ -50,9 +50,6 @@ void vl_vxlan_rx_stop(struct vl_vxlan_rx *rx, struct vl_io *io);
 void vl_vxlan_rx_set_offload(struct vl_vxlan_rx *rx,
 			     const struct vl_offload *offload);
 
-/* The same: forgets frames that were received and not delivered yet. */
-void vl_vxlan_rx_clear(struct vl_vxlan_rx *rx);
-
 /* See struct vl_backend_ops. */
 void vl_vxlan_rx_recv(struct vl_vxlan_rx *rx, struct vl_io *io,
 		      const struct vl_frame *frame);

@@ -137,6 +137,11 @@ static void learning(void **state)
 	assert_int_equal(vl_vxlan_fdb_lookup(fdb, group, now), VL_VXLAN_FLOOD);
 	assert_int_equal(vl_vxlan_fdb_lookup(fdb, zero, now), VL_VXLAN_FLOOD);
 	assert_int_equal(vl_vxlan_fdb_each(fdb, now, NULL, NULL), 1);
+	vl_vxlan_fdb_learn_nothing(fdb);
+	assert_int_equal(vl_vxlan_fdb_learn(fdb, mac_of(2), a, now),
+			 VL_VXLAN_KNEW);
+	assert_int_equal(vl_vxlan_fdb_lookup(fdb, mac_of(2), now),
+			 VL_VXLAN_FLOOD);
 	vl_vxlan_fdb_free(fdb);
 }
 
