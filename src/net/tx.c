@@ -72,7 +72,7 @@ int vl_txq_init(struct vl_txq *txq, const struct vl_backend *backend,
 	txq->long_iov = calloc(VL_CHAIN_IOV_MAX, sizeof(txq->long_iov[0]));
 	if (!txq->slots || !txq->buffers || !txq->long_iov)
 		return -ENOMEM;
-	for (uint16_t i = 0; i < VL_TX_SLOTS; i++)
+	for (uint32_t i = 0; i < VL_TX_SLOTS; i++)
 		txq->free_slot[i] = (uint16_t)(VL_TX_SLOTS - 1 - i);
 	txq->n_free = VL_TX_SLOTS;
 	return 0;

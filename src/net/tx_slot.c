@@ -114,25 +114,6 @@ static void free_slot(struct vl_txq *txq, struct vl_tx_slot *slot)
 	txq->free_slot[txq->n_free++] = (uint16_t)(slot - txq->slots);
 }
 
-/* @slot needs nothing of the driver's any more. */
-static void let_go(struct vl_txq *txq, struct vl_tx_slot *slot)
-{
-	struct vl_tx_slot *whole = slot->whole;
-
-	if (vl_unlikely(slot->zc_out)) {
-		slot->owed = true;
-		return;
-	}
-	if (vl_likely(!whole)) {
-		hand_back(txq, slot);
-		return;
-	}
-	slot->whole = NULL;
-	if (!--whole->parts)
-		/* Once more at most: a part may have been cut again. */
-		vl_tx_finish(txq, whole);
-}
-
 static void free_when_released(struct vl_txq *txq, struct vl_tx_slot *slot)
 {
 	if (vl_likely(!slot->zc_out)) {
@@ -142,6 +123,29 @@ static void free_when_released(struct vl_txq *txq, struct vl_tx_slot *slot)
 	/* It waits for the kernel, not for a lane. */
 	uncount_in_pool(txq, slot);
 	slot->done = true;
+}
+
+/*
+ * @slot needs nothing of the driver's any more. With the last part its whole is
+ * done with; that may be a part itself, which was cut again.
+ */
+static void let_go(struct vl_txq *txq, struct vl_tx_slot *slot)
+{
+	while (vl_likely(!slot->zc_out)) {
+		struct vl_tx_slot *whole = slot->whole;
+
+		if (vl_likely(!whole)) {
+			hand_back(txq, slot);
+			return;
+		}
+		slot->whole = NULL;
+		if (--whole->parts)
+			return;
+		/* Nobody takes the slot before we are through. */
+		free_when_released(txq, whole);
+		slot = whole;
+	}
+	slot->owed = true;
 }
 
 void vl_tx_finish(struct vl_txq *txq, struct vl_tx_slot *slot)
