@@ -6,7 +6,6 @@
 
 Each name before a colon is a network namespace."""
 import contextlib
-import os
 
 from rig import Rig
 from vhost_client import HostSide
@@ -42,6 +41,8 @@ class Underlay:
                              "mtu", str(self.mtu), "netns", netns.name)
                 self.wire.ip("link", "set", f"w{number}", "master", "br0", "up")
                 prefix = "/64" if self.ip6 else "/24"
+                if self.ip6:
+                    netns.sysctl("net/ipv6/conf/u0/disable_ipv6", 0)
                 netns.ip("addr", "add", self.address(number) + prefix, "dev", "u0", *(["nodad"] if self.ip6 else []))
                 netns.ip("link", "set", "u0", "up")
                 netns.ip("link", "set", "lo", "up")
@@ -107,7 +108,7 @@ class TunnelRig(Rig):
             self.path = self.daemon.socket
             for far in self.far:
                 # No frames of the kernel's own among ours.
-                far.sysctl("net.ipv6.conf.vx0.disable_ipv6", "1")
+                far.sysctl("net/ipv6/conf/vx0/disable_ipv6", 1)
             self.hosts = [stack.enter_context(HostSide(far, "vx0", vnet=self.vnet)) for far in self.far]
             self.host = self.hosts[0]
             self.idle_fds = self.daemon.fds()
@@ -120,8 +121,3 @@ class TunnelRig(Rig):
     def tunnel(self, pair=0):
         """Counters of the tunnel."""
         return self.daemon.stat()["queue_pairs"][pair]["tunnel"]
-
-
-def can_gro():
-    """Whether this kernel joins datagrams for a socket (Linux 5.0)."""
-    return tuple(int(n) for n in os.uname().release.split(".")[:2]) >= (5, 0)
