@@ -170,9 +170,10 @@ static void test_missing(void **state)
 	assert_int_equal(c.errors, 2);
 	vl_conf_free(&c);
 
-	assert_int_equal(parse(&c, "--socket-path=/a", "--backend=vxlan", NULL),
+	assert_int_equal(parse(&c, "--socket-path=/a", "--backend=warp", NULL),
 			 -EINVAL);
-	assert_true(has_error(&c, "unknown backend"));
+	assert_true(has_error(&c, "unknown backend; begin with tap, packet, "
+				  "vxlan or null"));
 	assert_int_equal(c.errors, 1);
 	vl_conf_free(&c);
 
@@ -380,6 +381,75 @@ static void test_fds_and_pairs(void **state)
 		-EINVAL);
 	assert_true(has_error(&c, "17 descriptors for 1 queue pairs"));
 	vl_conf_free(&c);
+}
+
+static void test_tunnel(void **state)
+{
+	static const char *const wrong[][2] = {
+		{ "local=10.0.0.1,remote=10.0.0.2", "vni= is missing" },
+		{ "vni=7,remote=10.0.0.2", "local= is missing" },
+		{ "vni=16777216,local=10.0.0.1", "vni=16777216: " },
+		{ "vni=7,local=10.0.0.256", "local=10.0.0.256: " },
+		{ "vni=7,local=ff02::1", "local=ff02::1: " },
+		{ "vni=7,local=0.0.0.0", "local=0.0.0.0: " },
+		{ "vni=7,local=10.0.0.1,port=0", "port=0: " },
+		{ "vni=7,local=10.0.0.1,mac=10.0.0.2", "mac=10.0.0.2: " },
+		{ "vni=7,local=10.0.0.1,mac=01:00:5e:00:00:01@10.0.0.2",
+		  "mac=01:00:5e:00:00:01@10.0.0.2: " },
+		{ "vni=7,local=10.0.0.1,mac=02:00:00:00:00:01@x",
+		  "mac=02:00:00:00:00:01@x: " },
+		{ "vni=7,local=10.0.0.1,zerocopy=1", "zerocopy=1: " },
+		{ "vni=7,local=10.0.0.1,pending=0", "pending=0: " },
+		{ "vni=7,local=10.0.0.1,fds=3", "'fds' is no parameter of" },
+		{ "vni=7,local=10.0.0.1,fdb=a/b", "fdb=a/b: " },
+	};
+	struct vl_conf c;
+	char text[160];
+
+	(void)state;
+	assert_int_equal(
+		parse(&c, "--socket-path=/a",
+		      "--backend=vxlan,vni=7,local=10.0.0.1,remote=10.0.0.2,"
+		      "remote=10.0.0.3,mac=02:00:00:00:00:01@10.0.0.3,port="
+		      "8472,"
+		      "ageing=0,zerocopy=on,pending=32,lanes=4",
+		      NULL),
+		0);
+	assert_int_equal(c.params.vni, 7);
+	assert_int_equal(c.params.local.len, 4);
+	assert_int_equal(c.params.n_remotes, 2);
+	assert_int_equal(c.params.remote[1].addr[3], 3);
+	assert_int_equal(c.params.n_statics, 1);
+	assert_int_equal(c.params.statics[0].mac[5], 1);
+	assert_int_equal(c.params.statics[0].remote.addr[3], 3);
+	assert_int_equal(c.params.port, 8472);
+	assert_int_equal(c.params.ageing_s, 0);
+	assert_int_equal(c.params.zerocopy, VL_ZEROCOPY_ON);
+	assert_int_equal(c.params.pending, 32);
+	assert_int_equal(c.params.lanes, 4);
+	vl_conf_free(&c);
+
+	/* The last one counts, and nothing of those before. */
+	assert_int_equal(parse(&c, "--socket-path=/a",
+			       "--backend=vxlan,vni=7,local=fd00::1,pending=9",
+			       "--backend=vxlan,vni=8,local=fd00::2", NULL),
+			 0);
+	assert_int_equal(c.params.local.len, 16);
+	assert_int_equal(c.params.port, 4789);
+	assert_int_equal(c.params.ageing_s, 300);
+	assert_int_equal(c.params.zerocopy, VL_ZEROCOPY_AUTO);
+	assert_int_equal(c.params.pending, 0);
+	vl_conf_free(&c);
+
+	for (size_t i = 0; i < VL_ARRAY_SIZE(wrong); i++) {
+		(void)snprintf(text, sizeof(text), "--backend=vxlan,%s",
+			       wrong[i][0]);
+		assert_int_equal(parse(&c, "--socket-path=/a", text, NULL),
+				 -EINVAL);
+		assert_true(has_error(&c, wrong[i][1]));
+		assert_int_equal(c.errors, 1);
+		vl_conf_free(&c);
+	}
 }
 
 static void test_sndbuf_and_lanes(void **state)
@@ -598,6 +668,7 @@ int main(void)
 		cmocka_unit_test(test_file_values),
 		cmocka_unit_test(test_fd_and_path),
 		cmocka_unit_test(test_fds_and_pairs),
+		cmocka_unit_test(test_tunnel),
 		cmocka_unit_test(test_sndbuf_and_lanes),
 		cmocka_unit_test(test_lanes_advice),
 		cmocka_unit_test(test_backend_twice),
