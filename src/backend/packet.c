@@ -3,10 +3,13 @@
  * The packet backend: packet sockets on an interface of the host.
  *
  * Each way out of each port is a socket of its own, and so has a send buffer of
- * its own: what is sent stays charged to it until it has left the host. The
- * first socket of the first port also receives, for all of them; the others are
- * bound to protocol 0, which is none. A virtio header is in front of each frame
+ * its own: what is sent stays charged to it until it has left the host. These
+ * are bound to protocol 0, which is none: they receive nothing. One more socket
+ * receives, for the first port. A virtio header is in front of each frame
  * (PACKET_VNET_HDR), so checksums and segmentation pass both ways.
+ *
+ * Frames of batches, and those received, are in rings that are shared with the
+ * kernel: packet_tx.c, packet_rx.c.
  *
  * What is received is filtered in the kernel: frames for the driver's MAC
  * address and for groups, or everything where the interface is promiscuous;
@@ -33,7 +36,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -64,21 +69,14 @@
 #define PROBE_SNDBUF 2
 /* Some 1800 frames of 1514 bytes, or 40 of 64 KiB. */
 #define RCVBUF       (4 << 20)
-/* Frames thrown away at once when the port is not used any more. */
-#define DRAIN_MAX    65536u
-
-/* Of the port's operations: those below are reads. */
-#define RING_TAG 0x10000u
-
 /* Messages of a submit: more than vl_io takes at once. */
-#define MSGS    256u
-#define MSG_IOV 40u
+#define MSGS         256u
+#define MSG_IOV      40u
 
 struct packet_port {
 	int fd[WAYS_MAX + VL_PROBES_MAX];
 	int file[WAYS_MAX + VL_PROBES_MAX]; /* numbers in its vl_io */
 	int sndbuf[WAYS_MAX + VL_PROBES_MAX];
-	struct vl_packet_rx *rx;
 	int ring_fd, ring_file;
 	struct vl_packet_tx *ring; /* NULL: express has none */
 	struct msghdr msg[MSGS];
@@ -96,6 +94,9 @@ struct packet {
 	bool sized_hdr; /* the kernel's header is as long as we want it */
 	uint32_t hdr_len;
 	struct vl_link_monitor *monitor; /* NULL: the link cannot be seen */
+	int rx_fd;
+	char *rx_map;
+	struct vl_packet_rx *rx; /* of the first port */
 	struct packet_port *port;
 };
 
@@ -117,24 +118,23 @@ static int fail(char *err, size_t err_size, int code, const char *fmt, ...)
 	return code;
 }
 
-/* The socket that receives. */
-static int rx_fd(const struct packet *k)
-{
-	return k->port[0].fd[0];
-}
-
 static void packet_close(struct vl_backend *b)
 {
 	struct packet *k = to_packet(b);
 
 	vl_link_close(k->monitor);
+	vl_packet_rx_free(k->rx);
+	if (k->rx_map)
+		munmap(k->rx_map,
+		       (size_t)VL_PACKET_RX_SLOTS * VL_PACKET_RX_SLOT);
+	if (k->rx_fd >= 0)
+		close(k->rx_fd);
 	for (unsigned int p = 0; k->port && p < b->ports; p++) {
 		struct packet_port *port = &k->port[p];
 
 		for (unsigned int w = 0; w < b->ways + b->probes; w++)
 			if (port->fd[w] >= 0)
 				close(port->fd[w]);
-		vl_packet_rx_free(port->rx);
 		vl_packet_tx_free(port->ring);
 		if (port->ring_fd >= 0)
 			close(port->ring_fd);
@@ -185,8 +185,8 @@ static int set_filter(const struct packet *k)
 	if (!k->active)
 		prog = (struct sock_fprog){ VL_ARRAY_SIZE(nothing), nothing };
 	else if (k->promisc)
-		return set_option(rx_fd(k), SOL_SOCKET, SO_DETACH_FILTER, 0);
-	return setsockopt(rx_fd(k), SOL_SOCKET, SO_ATTACH_FILTER, &prog,
+		return set_option(k->rx_fd, SOL_SOCKET, SO_DETACH_FILTER, 0);
+	return setsockopt(k->rx_fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog,
 			  sizeof(prog)) < 0
 		       ? -errno
 		       : 0;
@@ -202,7 +202,7 @@ static int set_membership(const struct packet *k, int option, int type)
 	};
 
 	memcpy(m.mr_address, k->mac, ETH_ALEN);
-	return setsockopt(rx_fd(k), SOL_PACKET, option, &m, sizeof(m)) < 0
+	return setsockopt(k->rx_fd, SOL_PACKET, option, &m, sizeof(m)) < 0
 		       ? -errno
 		       : 0;
 }
@@ -254,18 +254,11 @@ static int find_interface(struct packet *k, const char *name, char *err,
 	return 0;
 }
 
-/* What is needed before the first frame can come. */
-static int set_up(const struct packet *k, int fd)
+static int set_hdr(const struct packet *k, int fd)
 {
-	int err = k->sized_hdr ? set_option(fd, SOL_PACKET, PACKET_VNET_HDR_SZ,
-					    (int)k->hdr_len)
-			       : set_option(fd, SOL_PACKET, PACKET_VNET_HDR, 1);
-
-	if (!err)
-		err = set_option(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, 1);
-	if (!err)
-		err = set_option(fd, SOL_PACKET, PACKET_AUXDATA, 1);
-	return err;
+	return k->sized_hdr ? set_option(fd, SOL_PACKET, PACKET_VNET_HDR_SZ,
+					 (int)k->hdr_len)
+			    : set_option(fd, SOL_PACKET, PACKET_VNET_HDR, 1);
 }
 
 /* Protocol 0: it only sends. */
@@ -291,10 +284,10 @@ static int open_socket(struct packet *k)
 
 	if (fd < 0)
 		return -errno;
-	err = set_up(k, fd);
+	err = set_hdr(k, fd);
 	if (err == -ENOPROTOOPT && k->sized_hdr) {
 		k->sized_hdr = false;
-		err = set_up(k, fd);
+		err = set_hdr(k, fd);
 	}
 	if (!err)
 		err = bind_to(k, fd, 0);
@@ -385,9 +378,6 @@ static int open_port(struct packet *k, struct packet_port *port,
 	port->ring_fd = -1;
 	for (unsigned int w = 0; w < VL_ARRAY_SIZE(port->fd); w++)
 		port->fd[w] = -1;
-	port->rx = vl_packet_rx_new();
-	if (!port->rx)
-		return fail(err, size, -ENOMEM, "packet: no memory");
 	for (unsigned int w = 0; w < b->ways + b->probes; w++) {
 		code = open_socket(k);
 		if (code < 0)
@@ -422,15 +412,32 @@ static int open_ports(struct packet *k, const struct vl_backend_params *p,
 	return 0;
 }
 
-/* The first socket of all becomes the one that receives. */
+/* The socket that receives: bound when all is set up, so that no frame comes
+ * before. */
 static int open_reception(struct packet *k, char *err, size_t size)
 {
-	int code = set_filter(k);
+	int code = 0;
 
+	k->rx_fd =
+		socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (k->rx_fd < 0)
+		return explain_socket(err, size, k->ifname, -errno);
+	k->rx_map = vl_packet_rx_map(k->rx_fd);
+	if (!k->rx_map)
+		return fail(err, size, -errno,
+			    "%s: cannot make a ring for what it receives: %s",
+			    k->ifname, strerror(errno));
+	k->rx = vl_packet_rx_new(k->rx_map, k->rx_fd);
+	if (!k->rx)
+		return fail(err, size, -ENOMEM, "packet: no memory");
+	code = set_filter(k);
 	if (!code)
-		code = set_buffer(rx_fd(k), SO_RCVBUFFORCE, SO_RCVBUF, RCVBUF);
+		code = set_option(k->rx_fd, SOL_PACKET, PACKET_IGNORE_OUTGOING,
+				  1);
 	if (!code)
-		code = bind_to(k, rx_fd(k), ETH_P_ALL);
+		code = set_buffer(k->rx_fd, SO_RCVBUFFORCE, SO_RCVBUF, RCVBUF);
+	if (!code)
+		code = bind_to(k, k->rx_fd, ETH_P_ALL);
 	if (!code)
 		code = let_in(k);
 	return code ? fail(err, size, code, "%s: cannot receive: %s", k->ifname,
@@ -463,6 +470,7 @@ static void describe(struct packet *k, const struct vl_backend_params *p)
 	b->ways = vl_min_u32(vl_max_u32(p->lanes, 1), WAYS_MAX);
 	b->probes = b->ways > 1 ? VL_PROBES_MAX : 0;
 	b->short_ways = b->ways / 4;
+	k->rx_fd = -1;
 	k->promisc = p->promisc;
 	k->sized_hdr = true;
 	k->hdr_len = KERNEL_HDR;
@@ -531,19 +539,8 @@ static int packet_set_offload(struct vl_backend *b, const struct vl_offload *o)
 	if (err)
 		return err;
 	k->hdr_len = o->hdr_len;
-	for (unsigned int p = 0; p < b->ports; p++)
-		vl_packet_rx_set_offload(k->port[p].rx, o,
-					 k->sized_hdr ? o->hdr_len
-						      : KERNEL_HDR);
+	vl_packet_rx_set_offload(k->rx, o);
 	return 0;
-}
-
-/* What came before is for nobody. */
-static void drain(int fd)
-{
-	for (unsigned int i = 0; i < DRAIN_MAX; i++)
-		if (recv(fd, NULL, 0, MSG_DONTWAIT | MSG_TRUNC) < 0)
-			return;
 }
 
 static int packet_set_active(struct vl_backend *b, unsigned int port,
@@ -556,10 +553,9 @@ static int packet_set_active(struct vl_backend *b, unsigned int port,
 		return 0;
 	k->active = active;
 	err = set_filter(k);
-	if (!active) {
-		drain(rx_fd(k));
-		vl_packet_rx_forget(k->port[port].rx);
-	}
+	/* What came before is for nobody. */
+	if (!active)
+		vl_packet_rx_forget(k->rx);
 	return err;
 }
 
@@ -610,12 +606,11 @@ static int packet_port_start(struct vl_backend *b, unsigned int port,
 		if (p->file[w] < 0)
 			return p->file[w];
 	}
-	vl_packet_rx_start(p->rx, p->file[0], tag);
 	if (p->ring) {
 		p->ring_file = vl_io_file_add(io, p->ring_fd);
 		if (p->ring_file < 0)
 			return p->ring_file;
-		vl_packet_tx_start(p->ring, p->ring_file, tag + RING_TAG);
+		vl_packet_tx_start(p->ring, p->ring_file, tag);
 	}
 	return 0;
 }
@@ -696,10 +691,12 @@ static void packet_send(struct vl_backend *b, unsigned int port,
 static void packet_flush(struct vl_backend *b, unsigned int port,
 			 struct vl_io *io)
 {
-	struct vl_packet_tx *ring = to_packet(b)->port[port].ring;
+	struct packet *k = to_packet(b);
 
-	if (ring)
-		vl_packet_tx_flush(ring, io);
+	if (k->port[port].ring)
+		vl_packet_tx_flush(k->port[port].ring, io);
+	if (!port)
+		vl_packet_rx_flush(k->rx);
 }
 
 /* As poll(2) has it: writable while less than half is charged. Of a probe:
@@ -722,7 +719,10 @@ static uint64_t packet_headroom(struct vl_backend *b, unsigned int port,
 static void packet_recv(struct vl_backend *b, unsigned int port,
 			struct vl_io *io, const struct vl_frame *f)
 {
-	vl_packet_rx_recv(to_packet(b)->port[port].rx, io, f);
+	if (port)
+		vl_io_post(io, -EAGAIN, f->tag);
+	else
+		vl_packet_rx_recv(to_packet(b)->rx, io, f);
 }
 
 static void packet_complete(struct vl_backend *b, unsigned int port,
@@ -732,18 +732,24 @@ static void packet_complete(struct vl_backend *b, unsigned int port,
 	struct packet *k = to_packet(b);
 	struct packet_way_out out = { k, &k->port[port] };
 
-	if ((uint32_t)ev->tag == RING_TAG)
-		vl_packet_tx_complete(out.p->ring, io, ev->res, emit, ctx,
-				      send_now, &out);
-	else
-		vl_packet_rx_complete(out.p->rx, ev, emit, ctx);
+	vl_packet_tx_complete(out.p->ring, io, ev->res, emit, ctx, send_now,
+			      &out);
+}
+
+/* Nobody sends to the first socket of another port than the first. */
+static int poll_fd(struct vl_backend *b, unsigned int port, unsigned int way,
+		   uint32_t events)
+{
+	const struct packet *k = to_packet(b);
+
+	return events & EPOLLIN && !port ? k->rx_fd : k->port[port].fd[way];
 }
 
 static int packet_poll(struct vl_backend *b, unsigned int port,
 		       unsigned int way, struct vl_io *io, uint32_t events,
 		       uint64_t tag)
 {
-	return vl_io_poll(io, to_packet(b)->port[port].fd[way], events, false,
+	return vl_io_poll(io, poll_fd(b, port, way, events), events, false,
 			  tag);
 }
 
@@ -751,8 +757,7 @@ static void packet_poll_cancel(struct vl_backend *b, unsigned int port,
 			       unsigned int way, struct vl_io *io,
 			       uint32_t events, uint64_t tag)
 {
-	(void)events;
-	vl_io_poll_cancel(io, to_packet(b)->port[port].fd[way], tag);
+	vl_io_poll_cancel(io, poll_fd(b, port, way, events), tag);
 }
 
 static const char *const keys[] = { "ifname", "lanes", "sndbuf", "promisc",

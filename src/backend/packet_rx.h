@@ -1,39 +1,46 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reading frames from a packet socket as a driver can take them. Worker thread
- * of the port, except where said.
+ * Frames from a packet socket, as a driver can take them. Worker thread of the
+ * port, except where said.
  */
 #ifndef VL_BACKEND_PACKET_RX_H
 #define VL_BACKEND_PACKET_RX_H
 
+#include <linux/if_packet.h>
+
 #include "lane/backend.h"
+
+/* The ring that the kernel fills: so many slots of so many bytes, each of which
+ * begins with a struct tpacket2_hdr. */
+#define VL_PACKET_RX_SLOTS 1024u
+#define VL_PACKET_RX_SLOT  2048u
 
 struct vl_packet_rx;
 
-/* NULL: no memory. Any thread. */
-struct vl_packet_rx *vl_packet_rx_new(void);
+/*
+ * Makes packet socket @fd, which stays the caller's and is not bound yet, ready
+ * to receive by such a ring. Returns its memory, to be unmapped by the caller;
+ * NULL and errno on failure. Any thread.
+ */
+char *vl_packet_rx_map(int fd);
+
+/* Reads from the ring @map, and from @fd what is too large for it. NULL: no
+ * memory. Any thread. */
+struct vl_packet_rx *vl_packet_rx_new(char *map, int fd);
 void vl_packet_rx_free(struct vl_packet_rx *rx);
 
-/*
- * What is to be delivered from now on, and how long the virtio header is that
- * the kernel puts in front: that of @o, or shorter. Any thread; the header
- * changes only while nothing is read.
- */
+/* What is to be delivered from now on. Any thread. */
 void vl_packet_rx_set_offload(struct vl_packet_rx *rx,
-			      const struct vl_offload *o,
-			      uint32_t kernel_hdr_len);
+			      const struct vl_offload *o);
 
-/* Reads are done on @file, with tags from @tag on. */
-void vl_packet_rx_start(struct vl_packet_rx *rx, int file, uint64_t tag);
-
-/* As vl_backend_ops.recv and complete. */
+/* As vl_backend_ops.recv; its event is there at once. */
 void vl_packet_rx_recv(struct vl_packet_rx *rx, struct vl_io *io,
 		       const struct vl_frame *frame);
-void vl_packet_rx_complete(struct vl_packet_rx *rx,
-			   const struct vl_io_event *ev,
-			   vl_frame_event_fn *emit, void *ctx);
 
-/* Drops what was read and not delivered. Nothing is in flight. */
+/* No more is read before the next submit: see vl_backend_ops.flush. */
+void vl_packet_rx_flush(struct vl_packet_rx *rx);
+
+/* Drops what has come up to now. */
 void vl_packet_rx_forget(struct vl_packet_rx *rx);
 
 #endif

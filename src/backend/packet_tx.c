@@ -147,12 +147,12 @@ static struct tpacket2_hdr *slot(const struct vl_packet_tx *tx, uint32_t i)
 	return (void *)(tx->map + (size_t)(i % SLOTS) * SLOT_BYTES);
 }
 
-/* Puts the frame into the next slot if it fits there. */
+/* Puts the frame of @len bytes behind a header of @hdr_len into the next slot if
+ * it fits there. */
 static bool put(struct vl_packet_tx *tx, const struct vl_frame *f,
-		uint32_t hdr_len, uint32_t frame_max)
+		uint32_t hdr_len, uint32_t len, uint32_t frame_max)
 {
 	struct tpacket2_hdr *h = slot(tx, tx->head);
-	uint32_t len = (uint32_t)vl_iov_len(f->iov, f->n) - hdr_len;
 	char *at = (char *)h + DATA_AT;
 	struct virtio_net_hdr hdr;
 
@@ -164,7 +164,11 @@ static bool put(struct vl_packet_tx *tx, const struct vl_frame *f,
 		return false;
 	hdr.hdr_len = (uint16_t)len;
 	memcpy(at, &hdr, sizeof(hdr));
-	(void)vl_iov_read(f->iov, f->n, hdr_len, at + sizeof(hdr), len);
+	if (vl_likely(f->n == 1))
+		memcpy(at + sizeof(hdr), (char *)f->iov->iov_base + hdr_len,
+		       len);
+	else
+		(void)vl_iov_read(f->iov, f->n, hdr_len, at + sizeof(hdr), len);
 	h->tp_len = HDR_LEN + len;
 	tx->slot_tag[tx->head % SLOTS] = f->tag;
 	tx->slot_len[tx->head % SLOTS] = hdr_len + len;
@@ -176,15 +180,16 @@ bool vl_packet_tx_take(struct vl_packet_tx *tx, struct vl_io *io,
 		       unsigned int way, const struct vl_frame *f,
 		       uint32_t hdr_len, uint32_t frame_max)
 {
+	uint32_t len = (uint32_t)vl_iov_len(f->iov, f->n) - hdr_len;
+
 	if (!tx->batch++)
 		tx->fit = true;
 	if (vl_likely(tx->use && !way && !f->linked &&
-		      put(tx, f, hdr_len, frame_max)))
+		      put(tx, f, hdr_len, len, frame_max)))
 		return true;
 	/* Others than express need not be many. */
-	if (!way && tx->fit)
-		tx->fit = !f->linked &&
-			  vl_iov_len(f->iov, f->n) <= LEN_MAX + (size_t)hdr_len;
+	if (!way && (f->linked || len > LEN_MAX))
+		tx->fit = false;
 	if (tx->first == tx->head || tx->n_kept == KEPT_MAX)
 		return false;
 	tx->kept[tx->n_kept++] = (struct kept_frame){ *f, way, tx->head };

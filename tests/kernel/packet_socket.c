@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the packet backend leans on: what a packet socket hands over and takes,
- * how it says that it is full, and what a ring of frames to send does.
+ * how it says that it is full, and what the rings that it shares do.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -252,6 +252,68 @@ static void ring(int far)
 	close(fd);
 }
 
+/* A ring for what veth0 receives. */
+static int open_rx_ring(char **map)
+{
+	const struct tpacket_req req = { 65536, SLOTS * SLOT / 65536, SLOT,
+					 SLOTS };
+	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK, 0);
+	struct sockaddr_ll a = { .sll_family = AF_PACKET,
+				 .sll_protocol = htons(ETH_P_ALL) };
+	int on = 1, version = TPACKET_V2;
+
+	a.sll_ifindex = (int)if_nametoindex("veth0");
+	if (fd < 0 ||
+	    setsockopt(fd, SOL_PACKET, PACKET_VERSION, &version,
+		       sizeof(version)) ||
+	    setsockopt(fd, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof(on)) ||
+	    setsockopt(fd, SOL_PACKET, PACKET_COPY_THRESH, &on, sizeof(on)) ||
+	    setsockopt(fd, SOL_PACKET, PACKET_RX_RING, &req, sizeof(req)) ||
+	    bind(fd, (struct sockaddr *)&a, sizeof(a)))
+		broken("ring to receive by");
+	*map = mmap(NULL, (size_t)SLOTS * SLOT, PROT_READ | PROT_WRITE,
+		    MAP_SHARED, fd, 0);
+	if (*map == MAP_FAILED)
+		broken("mmap");
+	return fd;
+}
+
+static void rx_ring(int far)
+{
+	const struct tpacket2_hdr *h;
+	char *map;
+	int fd = open_rx_ring(&map);
+
+	make_frame(0x8100);
+	frame[HDR + 15] = 9;
+	fact(!ready(fd, POLLIN, 0), "a ring without frames is not readable");
+	if (write(far, frame, HDR + LEN) < 0)
+		broken("send");
+	h = slot(map, 0);
+	fact(ready(fd, POLLIN, 0) && h->tp_status & TP_STATUS_USER &&
+		     !(h->tp_status & TP_STATUS_COPY),
+	     "a frame that fits is in the ring only");
+	fact(h->tp_status & TP_STATUS_VLAN_VALID && h->tp_vlan_tci == 9 &&
+		     h->tp_vlan_tpid == 0x8100 && h->tp_len == LEN - 4 &&
+		     h->tp_snaplen == LEN - 4 &&
+		     !memcmp((const char *)h + h->tp_mac - HDR, frame,
+			     HDR + 12),
+	     "with the virtio header in front of it and the tag beside");
+	make_frame(0x88b5);
+	command("ip link set veth0 mtu 9000 && ip link set far0 mtu 9000");
+	if (write(far, frame, HDR + 5000) < 0)
+		broken("send");
+	h = slot(map, 1);
+	fact(h->tp_status & TP_STATUS_COPY && h->tp_len == 5000 &&
+		     h->tp_snaplen < h->tp_len,
+	     "the slot of one that does not fit says so");
+	fact(recv(fd, got, sizeof(got), 0) == HDR + 5000 &&
+		     !memcmp(got, frame, HDR + 5000),
+	     "and all of it can be received from the socket");
+	munmap(map, (size_t)SLOTS * SLOT);
+	close(fd);
+}
+
 int main(void)
 {
 	int rx, plain, peer, tx, on = 1;
@@ -271,6 +333,7 @@ int main(void)
 	tags(rx, peer);
 	fullness();
 	ring(peer);
+	rx_ring(peer);
 	command("ip link set veth0 down");
 	fact(write(tx, frame, HDR + LEN) < 0 && errno == ENETDOWN,
 	     "while the interface is down a send ends with ENETDOWN");
