@@ -505,6 +505,22 @@ static int send_flood(struct vl_vxlan_tx *tx, struct vl_io *io,
 	return 0;
 }
 
+/* Where @mac is: a remote, or VL_VXLAN_FLOOD if it may be behind any of several. */
+static unsigned int find_remote(const struct vl_vxlan_tx *tx,
+				const uint8_t *mac)
+{
+	const struct vl_vxlan_fdb *fdb = tx->config.fdb;
+	unsigned int remote = vl_vxlan_fdb_lookup(fdb, mac, tx->now_ns), only;
+
+	if (remote != VL_VXLAN_FLOOD)
+		return remote;
+	only = vl_vxlan_fdb_next_flood(fdb, 0);
+	if (only < VL_VXLAN_REMOTES &&
+	    vl_vxlan_fdb_next_flood(fdb, only + 1) == VL_VXLAN_REMOTES)
+		return only;
+	return remote;
+}
+
 void vl_vxlan_tx_send(struct vl_vxlan_tx *tx, unsigned int way,
 		      struct vl_io *io, const struct vl_frame *f)
 {
@@ -525,7 +541,7 @@ void vl_vxlan_tx_send(struct vl_vxlan_tx *tx, unsigned int way,
 	}
 	if (!tx->now_ns)
 		tx->now_ns = vl_now_ns();
-	remote = vl_vxlan_fdb_lookup(tx->config.fdb, fr.peek, tx->now_ns);
+	remote = find_remote(tx, fr.peek);
 	err = remote == VL_VXLAN_FLOOD ? send_flood(tx, io, &fr)
 				       : send_to(tx, io, &fr, remote, NO_FLOOD);
 	if (vl_unlikely(err))

@@ -303,11 +303,18 @@ static void groups_go_to_all(void **state)
 	assert_int_equal(counters.flood_copies, 4);
 	expect_silence();
 
-	for (unsigned int i = 0; i < REMOTES; i++)
-		vl_vxlan_fdb_set_flood(fdb, remote_index[i], false);
-	send_at(0, 3, f, 301, NULL, false);
+	/* With one remote it is a frame like others. */
+	vl_vxlan_fdb_set_flood(fdb, remote_index[0], false);
+	send_at(0, 3, f, 302, NULL, false);
 	run(3);
-	assert_true(event[2].res < 0);
+	assert_true(event[2].res >= 0);
+	expect(1, f, 302);
+	assert_int_equal(counters.flood_frames, 2);
+
+	vl_vxlan_fdb_set_flood(fdb, remote_index[1], false);
+	send_at(0, 4, f, 301, NULL, false);
+	run(4);
+	assert_true(event[3].res < 0);
 	assert_int_equal(counters.drop_no_remote, 1);
 	expect_silence();
 }

@@ -9,7 +9,7 @@ import contextlib
 
 from rig import Rig
 from vhost_client import HostSide
-from vltest import MAC, Netns, UmlGuest, Virtlane, need_program, need_root
+from vltest import MAC, Netns, UmlGuest, Virtlane, need_program, need_root, wait_for
 
 VNI = 7
 
@@ -19,7 +19,7 @@ class Underlay:
 
     def __init__(self, count=1, ip6=False, mtu=1500):
         need_root()
-        need_program("ip", "bridge")
+        need_program("ip", "bridge", "ping")
         self.ip6, self.mtu = ip6, mtu
         self.host = Netns("host")
         self.wire = Netns("wire")
@@ -46,6 +46,13 @@ class Underlay:
                 netns.ip("addr", "add", self.address(number) + prefix, "dev", "u0", *(["nodad"] if self.ip6 else []))
                 netns.ip("link", "set", "u0", "up")
                 netns.ip("link", "set", "lo", "up")
+                # One CPU receives, or what was sent in order overtakes itself when the sender changes its CPU.
+                for where, port in ((netns, "u0"), (self.wire, f"w{number}")):
+                    where.run("sh", "-c", f"echo 1 >/sys/class/net/{port}/queues/rx-0/rps_cpus")
+            # While a neighbour is asked for, packets wait, and those behind them overtake them.
+            for far in self.far:
+                wait_for(lambda there=far: not there.run("ping", "-n", "-c", "1", "-W", "1", self.address(0),
+                                                         check=False).returncode, 10, "the underlay to work")
             self.enter_more(stack)
             self.stack = stack.pop_all()
         return self
