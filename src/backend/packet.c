@@ -73,7 +73,10 @@
 #define MSGS         256u
 #define MSG_IOV      40u
 
+struct packet;
+
 struct packet_port {
+	const struct packet *k;
 	int fd[WAYS_MAX + VL_PROBES_MAX];
 	int file[WAYS_MAX + VL_PROBES_MAX]; /* numbers in its vl_io */
 	int sndbuf[WAYS_MAX + VL_PROBES_MAX];
@@ -181,11 +184,14 @@ static int set_filter(const struct packet *k)
 	};
 	struct sock_filter nothing[] = { BPF_STMT(BPF_RET | BPF_K, 0) };
 	struct sock_fprog prog = { VL_ARRAY_SIZE(mine), mine };
+	int err;
 
 	if (!k->active)
 		prog = (struct sock_fprog){ VL_ARRAY_SIZE(nothing), nothing };
-	else if (k->promisc)
-		return set_option(k->rx_fd, SOL_SOCKET, SO_DETACH_FILTER, 0);
+	if (k->active && k->promisc) {
+		err = set_option(k->rx_fd, SOL_SOCKET, SO_DETACH_FILTER, 0);
+		return err == -ENOENT ? 0 : err;
+	}
 	return setsockopt(k->rx_fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog,
 			  sizeof(prog)) < 0
 		       ? -errno
@@ -375,6 +381,7 @@ static int open_port(struct packet *k, struct packet_port *port,
 		p->sndbuf && p->sndbuf < NO_LIMIT ? (int)p->sndbuf : NO_LIMIT;
 	int code;
 
+	port->k = k;
 	port->ring_fd = -1;
 	for (unsigned int w = 0; w < VL_ARRAY_SIZE(port->fd); w++)
 		port->fd[w] = -1;
@@ -596,36 +603,6 @@ static void packet_event(struct vl_backend *b)
 		vl_link_update(k->monitor, &b->link, &b->mtu);
 }
 
-static int packet_port_start(struct vl_backend *b, unsigned int port,
-			     struct vl_io *io, uint64_t tag)
-{
-	struct packet_port *p = &to_packet(b)->port[port];
-
-	for (unsigned int w = 0; w < b->ways + b->probes; w++) {
-		p->file[w] = vl_io_file_add(io, p->fd[w]);
-		if (p->file[w] < 0)
-			return p->file[w];
-	}
-	if (p->ring) {
-		p->ring_file = vl_io_file_add(io, p->ring_fd);
-		if (p->ring_file < 0)
-			return p->ring_file;
-		vl_packet_tx_start(p->ring, p->ring_file, tag);
-	}
-	return 0;
-}
-
-static void packet_port_stop(struct vl_backend *b, unsigned int port,
-			     struct vl_io *io)
-{
-	struct packet_port *p = &to_packet(b)->port[port];
-
-	for (unsigned int w = 0; w < b->ways + b->probes; w++)
-		vl_io_file_remove(io, p->file[w]);
-	if (p->ring)
-		vl_io_file_remove(io, p->ring_file);
-}
-
 /* The frame without the part of its header that the kernel does not know.
  * Returns the number of entries in @out, or -errno. */
 static int without_gap(const struct packet *k, const struct vl_frame *f,
@@ -642,17 +619,11 @@ static int without_gap(const struct packet *k, const struct vl_frame *f,
 	return rest < 0 ? rest : head + rest;
 }
 
-/* A port, to be sent by. */
-struct packet_way_out {
-	const struct packet *k;
-	struct packet_port *p;
-};
-
 static void send_now(void *ctx, unsigned int way, struct vl_io *io,
 		     const struct vl_frame *f)
 {
-	const struct packet *k = ((struct packet_way_out *)ctx)->k;
-	struct packet_port *p = ((struct packet_way_out *)ctx)->p;
+	struct packet_port *p = ctx;
+	const struct packet *k = p->k;
 	unsigned int at = p->next_msg++ % MSGS;
 	struct msghdr *m = &p->msg[at];
 
@@ -673,19 +644,47 @@ static void send_now(void *ctx, unsigned int way, struct vl_io *io,
 		      f->tag);
 }
 
+static int packet_port_start(struct vl_backend *b, unsigned int port,
+			     struct vl_io *io, uint64_t tag)
+{
+	struct packet_port *p = &to_packet(b)->port[port];
+
+	for (unsigned int w = 0; w < b->ways + b->probes; w++) {
+		p->file[w] = vl_io_file_add(io, p->fd[w]);
+		if (p->file[w] < 0)
+			return p->file[w];
+	}
+	if (p->ring) {
+		p->ring_file = vl_io_file_add(io, p->ring_fd);
+		if (p->ring_file < 0)
+			return p->ring_file;
+		vl_packet_tx_start(p->ring, p->ring_file, tag, send_now, p);
+	}
+	return 0;
+}
+
+static void packet_port_stop(struct vl_backend *b, unsigned int port,
+			     struct vl_io *io)
+{
+	struct packet_port *p = &to_packet(b)->port[port];
+
+	for (unsigned int w = 0; w < b->ways + b->probes; w++)
+		vl_io_file_remove(io, p->file[w]);
+	if (p->ring)
+		vl_io_file_remove(io, p->ring_file);
+}
+
 static void packet_send(struct vl_backend *b, unsigned int port,
 			unsigned int way, struct vl_io *io,
 			const struct vl_frame *f)
 {
 	struct packet *k = to_packet(b);
-	struct packet_way_out out = { k, &k->port[port] };
+	struct packet_port *p = &k->port[port];
 	uint32_t mtu = vl_read_once(&b->mtu);
 
-	if (out.p->ring &&
-	    vl_packet_tx_take(out.p->ring, io, way, f, k->hdr_len,
-			      mtu ? mtu + ETH_HLEN : 0))
-		return;
-	send_now(&out, way, io, f);
+	if (!p->ring || !vl_packet_tx_take(p->ring, io, way, f, k->hdr_len,
+					   mtu ? mtu + ETH_HLEN : 0))
+		send_now(p, way, io, f);
 }
 
 static void packet_flush(struct vl_backend *b, unsigned int port,
@@ -729,11 +728,8 @@ static void packet_complete(struct vl_backend *b, unsigned int port,
 			    struct vl_io *io, const struct vl_io_event *ev,
 			    vl_frame_event_fn *emit, void *ctx)
 {
-	struct packet *k = to_packet(b);
-	struct packet_way_out out = { k, &k->port[port] };
-
-	vl_packet_tx_complete(out.p->ring, io, ev->res, emit, ctx, send_now,
-			      &out);
+	vl_packet_tx_complete(to_packet(b)->port[port].ring, io, ev->res, emit,
+			      ctx);
 }
 
 /* Nobody sends to the first socket of another port than the first. */

@@ -64,6 +64,8 @@ struct vl_packet_tx {
 	char *map;
 	int file;
 	uint64_t tag;
+	vl_packet_send_fn *send;
+	void *send_ctx;
 	uint64_t slot_tag[SLOTS];
 	uint32_t slot_len[SLOTS];
 	/* Slots from first to head have frames that are not answered, those from
@@ -136,10 +138,13 @@ void vl_packet_tx_free(struct vl_packet_tx *tx)
 	free(tx);
 }
 
-void vl_packet_tx_start(struct vl_packet_tx *tx, int file, uint64_t tag)
+void vl_packet_tx_start(struct vl_packet_tx *tx, int file, uint64_t tag,
+			vl_packet_send_fn *send, void *ctx)
 {
 	tx->file = file;
 	tx->tag = tag;
+	tx->send = send;
+	tx->send_ctx = ctx;
 }
 
 static struct tpacket2_hdr *slot(const struct vl_packet_tx *tx, uint32_t i)
@@ -251,8 +256,7 @@ static void give_up(struct vl_packet_tx *tx, int res, vl_frame_event_fn *emit,
 }
 
 void vl_packet_tx_complete(struct vl_packet_tx *tx, struct vl_io *io, int res,
-			   vl_frame_event_fn *emit, void *emit_ctx,
-			   vl_packet_send_fn *send, void *send_ctx)
+			   vl_frame_event_fn *emit, void *ctx)
 {
 	uint32_t before = tx->first;
 
@@ -260,9 +264,9 @@ void vl_packet_tx_complete(struct vl_packet_tx *tx, struct vl_io *io, int res,
 	while (tx->first != tx->told &&
 	       vl_load_acquire(&slot(tx, tx->first)->tp_status) !=
 		       TP_STATUS_SEND_REQUEST)
-		answer(tx, 0, emit, emit_ctx);
+		answer(tx, 0, emit, ctx);
 	if (tx->first != tx->told && (res < 0 || tx->first == before))
-		give_up(tx, res, emit, emit_ctx);
+		give_up(tx, res, emit, ctx);
 	if (tx->first != tx->told) {
 		kick(tx, io);
 		return;
@@ -274,7 +278,7 @@ void vl_packet_tx_complete(struct vl_packet_tx *tx, struct vl_io *io, int res,
 		struct kept_frame *k = &tx->kept[tx->next_kept++];
 
 		vl_io_reserve(io, -1);
-		send(send_ctx, k->way, io, &k->frame);
+		tx->send(tx->send_ctx, k->way, io, &k->frame);
 	}
 	if (tx->next_kept == tx->n_kept) {
 		tx->n_kept = 0;

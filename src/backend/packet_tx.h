@@ -17,12 +17,14 @@ struct vl_packet_tx;
 int vl_packet_tx_new(int fd, struct vl_packet_tx **out);
 void vl_packet_tx_free(struct vl_packet_tx *tx);
 
-/* The socket is @file; @tag is for its operations. */
-void vl_packet_tx_start(struct vl_packet_tx *tx, int file, uint64_t tag);
-
 /* Sends a frame by way @way without the ring. */
 typedef void vl_packet_send_fn(void *ctx, unsigned int way, struct vl_io *io,
 			       const struct vl_frame *frame);
+
+/* The socket is @file; @tag is for its operations; what has to wait for frames
+ * in the ring is given to @send then. */
+void vl_packet_tx_start(struct vl_packet_tx *tx, int file, uint64_t tag,
+			vl_packet_send_fn *send, void *ctx);
 
 /*
  * Whether it took @f, a frame with a virtio header of @hdr_len bytes that is to
@@ -38,9 +40,8 @@ bool vl_packet_tx_take(struct vl_packet_tx *tx, struct vl_io *io,
 void vl_packet_tx_flush(struct vl_packet_tx *tx, struct vl_io *io);
 
 /* The operation ended with @res: gives @emit the events of frames that were in
- * the ring, and @send those that had to wait for them. */
+ * the ring. */
 void vl_packet_tx_complete(struct vl_packet_tx *tx, struct vl_io *io, int res,
-			   vl_frame_event_fn *emit, void *emit_ctx,
-			   vl_packet_send_fn *send, void *send_ctx);
+			   vl_frame_event_fn *emit, void *ctx);
 
 #endif

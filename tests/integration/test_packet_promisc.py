@@ -61,6 +61,8 @@ def idle(engine):
         r.host.inject(*[eth(b"old" * 20, dst=GUEST_MAC)] * 50)
         r.connect()
         check_equal(received(r, GUEST_MAC), [GUEST_MAC], "received")
+        # It takes a few of these, and leaves.
+        r.host.inject(*[eth(b"old" * 20, dst=GUEST_MAC)] * 50)
         r.disconnect()
         r.daemon.wait_stat(lambda s: not s["connected"], "the driver to have left")
         r.host.inject(*[eth(b"old" * 20, dst=GUEST_MAC)] * 50)
