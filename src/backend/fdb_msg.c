@@ -65,7 +65,7 @@ static void get_name(const struct nlattr *attr, char out[VL_FDB_NAME])
 bool vl_fdb_entry_parse(const struct nlmsghdr *nlh, struct vl_fdb_entry *out)
 {
 	const struct ndmsg *ndm = mnl_nlmsg_get_payload(nlh);
-	const struct nlattr *attr;
+	struct nlattr *attr;
 	bool has_mac = false;
 
 	if ((nlh->nlmsg_type != RTM_NEWNEIGH &&
@@ -105,7 +105,7 @@ bool vl_fdb_entry_parse(const struct nlmsghdr *nlh, struct vl_fdb_entry *out)
 
 static void get_vxlan(const struct nlattr *data, struct vl_fdb_link *out)
 {
-	const struct nlattr *attr;
+	struct nlattr *attr;
 
 	mnl_attr_for_each_nested(attr, data)
 	{
@@ -133,7 +133,7 @@ static void get_vxlan(const struct nlattr *data, struct vl_fdb_link *out)
 
 static void get_bridge(const struct nlattr *data, struct vl_fdb_link *out)
 {
-	const struct nlattr *attr;
+	struct nlattr *attr;
 
 	mnl_attr_for_each_nested(attr, data) if (mnl_attr_get_type(attr) ==
 						 IFLA_BR_AGEING_TIME)
@@ -142,7 +142,8 @@ static void get_bridge(const struct nlattr *data, struct vl_fdb_link *out)
 
 static void get_info(const struct nlattr *info, struct vl_fdb_link *out)
 {
-	const struct nlattr *attr, *data = NULL;
+	const struct nlattr *data = NULL;
+	struct nlattr *attr;
 
 	mnl_attr_for_each_nested(attr, info)
 	{
@@ -160,7 +161,7 @@ static void get_info(const struct nlattr *info, struct vl_fdb_link *out)
 bool vl_fdb_link_parse(const struct nlmsghdr *nlh, struct vl_fdb_link *out)
 {
 	const struct ifinfomsg *ifi = mnl_nlmsg_get_payload(nlh);
-	const struct nlattr *attr;
+	struct nlattr *attr;
 
 	if ((nlh->nlmsg_type != RTM_NEWLINK &&
 	     nlh->nlmsg_type != RTM_DELLINK) ||

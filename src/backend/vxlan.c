@@ -230,8 +230,10 @@ static int open_udp(const struct vxlan *v, uint16_t port, bool receives)
 /* Nothing is fragmented: a datagram that is too large is refused. */
 static int forbid_fragments(int fd, bool ip6)
 {
-	int on = ip6 ? IPV6_PMTUDISC_DO : IP_PMTUDISC_DO;
+	int on = IP_PMTUDISC_DO;
 
+	_Static_assert(IP_PMTUDISC_DO == IPV6_PMTUDISC_DO,
+		       "one value for both");
 	return setsockopt(fd, ip6 ? IPPROTO_IPV6 : IPPROTO_IP,
 			  ip6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER, &on,
 			  sizeof(on)) < 0
