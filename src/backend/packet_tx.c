@@ -39,10 +39,12 @@
 #include "base/iov.h"
 #include "base/util.h"
 
-/* A frame of MTU size with its tag; 512 KiB in all. */
-#define SLOT_BYTES 2048u
+/* A frame of MTU size with its tag. Not a power of two: the slots' beginnings
+ * would all be in a few sets of the processor's cache. A block is the least
+ * number of them that fills pages. */
+#define SLOT_BYTES 2112u
 #define SLOTS      256u
-#define BLOCK      65536u
+#define BLOCK      (64 * SLOT_BYTES)
 #define DATA_AT    (TPACKET2_HDRLEN - sizeof(struct sockaddr_ll))
 #define HDR_LEN    ((uint32_t)sizeof(struct virtio_net_hdr))
 #define LEN_MAX    ((uint32_t)(SLOT_BYTES - DATA_AT) - HDR_LEN)
