@@ -20,6 +20,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/barrier.h"
+
 /* How long the first answer may take. */
 #define FIRST_ANSWER_MS  1000
 /* Datagrams read per call, so that a flood of changes cannot hold us. */
@@ -194,5 +196,6 @@ void vl_link_update(struct vl_link_monitor *m, enum vl_link *link,
 {
 	read_messages(m);
 	*link = m->link;
-	*mtu = m->mtu;
+	/* Read by workers. */
+	vl_write_once(mtu, m->mtu);
 }
