@@ -22,7 +22,8 @@
  *
  * When the kernel could not send a frame it stops there, and comes back to it
  * next time. Then its length is made impossible: with PACKET_LOSS the kernel
- * skips it.
+ * skips it. While the interface is down the kernel does not even do that, and all
+ * slots may be such: then it is called again for them alone.
  */
 #include "backend/packet_tx.h"
 
@@ -74,6 +75,7 @@ struct vl_packet_tx {
 	 * told on frames that the kernel does not know of. */
 	uint32_t first, told, head;
 	bool kicked; /* the system call is under way */
+	bool stuck;  /* the next slot was given up, and not skipped yet */
 	bool use;    /* the last batch was fit for it */
 	bool fit;    /* this one is up to now */
 	uint32_t batch;
@@ -154,6 +156,18 @@ static struct tpacket2_hdr *slot(const struct vl_packet_tx *tx, uint32_t i)
 	return (void *)(tx->map + (size_t)(i % SLOTS) * SLOT_BYTES);
 }
 
+/* Whether the next slot is ours. One that the kernel was told of, while it owes us
+ * no answer, was given up. */
+static bool has_slot(struct vl_packet_tx *tx)
+{
+	uint32_t status = vl_load_acquire(&slot(tx, tx->head)->tp_status);
+
+	if (vl_likely(status == TP_STATUS_AVAILABLE))
+		return tx->head - tx->first < SLOTS;
+	tx->stuck |= status == TP_STATUS_SEND_REQUEST && tx->first == tx->head;
+	return false;
+}
+
 /* Puts the frame of @len bytes behind a header of @hdr_len into the next slot if
  * it fits there. */
 static bool put(struct vl_packet_tx *tx, const struct vl_frame *f,
@@ -163,8 +177,7 @@ static bool put(struct vl_packet_tx *tx, const struct vl_frame *f,
 	char *at = (char *)h + DATA_AT;
 	struct virtio_net_hdr hdr;
 
-	if (len > LEN_MAX || len > frame_max || tx->head - tx->first == SLOTS ||
-	    vl_load_acquire(&h->tp_status) != TP_STATUS_AVAILABLE)
+	if (len > LEN_MAX || len > frame_max || !has_slot(tx))
 		return false;
 	(void)vl_iov_read(f->iov, f->n, 0, &hdr, sizeof(hdr));
 	if (hdr.gso_type != VIRTIO_NET_HDR_GSO_NONE)
@@ -225,8 +238,9 @@ void vl_packet_tx_flush(struct vl_packet_tx *tx, struct vl_io *io)
 	tx->use = tx->fit && tx->batch >= BATCH_MIN;
 	tx->batch = 0;
 	tell(tx, tx->n_kept ? tx->kept[0].behind : tx->head);
-	if (tx->first != tx->told && !tx->kicked)
+	if ((tx->first != tx->told || tx->stuck) && !tx->kicked)
 		kick(tx, io);
+	tx->stuck = false;
 }
 
 /* The first frame that is not answered ended with @res. */

@@ -2,12 +2,16 @@
 """Batches leave by a ring in shared memory, with a system call for each batch and not for each frame.
 Order is kept with frames that do not fit there; what the queueing discipline drops in the middle of a
 batch is counted, and the rest goes on; when all of the ring is held in the host, frames go by system
-calls again."""
+calls again; once that is over, or the interface was down, by the ring."""
+import contextlib
+import ctypes
+import os
+
 from frames import GSO_TCPV4, NEEDS_CSUM, frame, seq_of, tcp4, vnet
 from lanes import Flood, check_accounted
 from packet import PacketDestinations, PacketLaneRig, PacketRig
 from rig import each_engine
-from vltest import check, check_equal, run
+from vltest import check, check_equal, run, wait_for
 
 BATCH = 64
 DATA = bytes(range(250)) * 20
@@ -98,10 +102,55 @@ def all_held(engine):
         check_equal(flood.got[1], 18 * BATCH, "frames that arrived")
 
 
+@contextlib.contextmanager
+def control_thread_stopped(daemon):
+    """It does not see the link meanwhile; the workers run."""
+    seize, interrupt, detach, wait_all = 0x4206, 0x4207, 17, 0x40000000
+    libc, pid = ctypes.CDLL(None, use_errno=True), daemon.pid
+    check(libc.ptrace(seize, pid, None, None) == 0, os.strerror(ctypes.get_errno()))
+    libc.ptrace(interrupt, pid, None, None)
+    os.waitpid(pid, wait_all)
+    try:
+        yield
+    finally:
+        libc.ptrace(detach, pid, None, None)
+
+
+def all_given_up(engine):
+    """The interface is down, and nobody says so, while more frames come than the ring has slots."""
+    with PacketRig(engine, backend=",lanes=1", mtu=1500) as r:
+        q = r.driver.tx[0]
+        batch = [[r.driver.packet(frame(i, 100))] for i in range(BATCH)]
+
+        def offer_batches(count):
+            for _ in range(count):
+                q.add(*batch)
+                q.wait(BATCH)
+
+        def each():
+            before = r.daemon.stat()["queue_pairs"][0]["worker"]["syscalls"]
+            offer_batches(10)
+            return (r.daemon.stat()["queue_pairs"][0]["worker"]["syscalls"] - before) / (10 * BATCH)
+        offer_batches(3)
+        check(each() < 0.25, "system calls per packet")
+        with control_thread_stopped(r.daemon):
+            r.ns.ip("link", "set", "veth0", "down")
+            offer_batches(8)
+        r.ns.ip("link", "set", "veth0", "up")
+        r.wait_counter("tx", "drop_down", 8 * BATCH)
+        wait_for(lambda: r.daemon.stat()["link"] == "up", 3, "the link to be up")
+        offer_batches(2)
+        check(each() < 0.25, "system calls per packet after the interface was down")
+        while r.host.get(0.1):
+            pass
+        r.alive(fds=False)
+
+
 def test(engine):
     system_calls(engine)
     full_queue(engine)
     all_held(engine)
+    all_given_up(engine)
 
 
 run(lambda: each_engine(test))
