@@ -65,8 +65,8 @@ class ZeroCopy(Part):
         unlimited = f"sndbuf={sndbuf}" if sndbuf else UNLIMITED
         super().__init__([
             tunnel("classic", "zero-copy, stops at the limit", f"zerocopy=on,lanes=1,{unlimited}", "--tx-full=block"),
-            tunnel("fallback", "zero-copy, copies at half", f"zerocopy=on,{unlimited}", "--tx-full=lanes"),
-            tunnel("copy", "always copies", f"zerocopy=off,{unlimited}", "--tx-full=lanes"),
+            tunnel("fallback", "zero-copy, copies at the limit", f"zerocopy=on,lanes=1,{unlimited}", "--tx-full=lanes"),
+            tunnel("copy", "always copies", f"zerocopy=off,lanes=1,{unlimited}", "--tx-full=lanes"),
             tunnel("zerocopy-lanes", "zero-copy, lanes", "zerocopy=on", "--tx-full=lanes"),
             tunnel("default", "as it comes (auto, lanes)", "zerocopy=auto", "--tx-full=lanes"),
         ])
