@@ -446,35 +446,42 @@ static uint32_t refused_run(const struct vl_txq *txq)
 	return ~distances ? (uint32_t)__builtin_ctzll(~distances) : VL_TX_BATCH;
 }
 
-/* Parts of a frame cannot go back to the ring: where there are some among the
- * refused packets, all of these wait here, and nothing is popped meanwhile. */
-static bool must_keep(const struct vl_txq *txq)
+/*
+ * Parts of a frame cannot go back to the ring, nor what is not the last @run popped:
+ * a backend sends to others beside a destination that refuses (vxlan_tx.c). Where
+ * there are such ones among the refused packets, all of these wait here, and nothing
+ * is popped meanwhile.
+ */
+static bool must_keep(const struct vl_txq *txq, uint32_t run)
 {
 	const struct vl_lane_set *ls = &txq->lanes;
-	bool parts = txq->sent_again;
+	bool keep = txq->sent_again ||
+		    (vl_lane_can_refuse(&ls->lane[0]) && ls->n_refused != run);
 
-	for (uint32_t i = 0; i < ls->n_refused && !parts; i++)
-		parts = vl_tx_slot_of(ls->refused[i])->whole;
-	return parts;
+	for (uint32_t i = 0; i < ls->n_refused && !keep; i++)
+		keep = vl_tx_slot_of(ls->refused[i])->whole;
+	return keep;
 }
 
 /*
  * Puts the refused packets back into the ring and waits for the lane. They
- * are the last ones popped where sends are linked. Where they are not, the
- * lane was trusted to take everything: a packet that others overtook is then
- * dropped rather than reordered, and the lane's sends are linked from now on.
+ * are the last ones popped of their destinations where sends are linked. Where they
+ * are not, the lane was trusted to take everything: a packet that others overtook is
+ * then dropped rather than reordered, and the lane's sends are linked from now on.
  */
 static void take_back(struct vl_txq *txq)
 {
 	struct vl_lane_set *ls = &txq->lanes;
 	uint32_t run = txq->sent_again ? VL_TX_BATCH : refused_run(txq);
-	bool keep = must_keep(txq);
+	bool linked = vl_lane_can_refuse(&ls->lane[0]);
+	bool keep = must_keep(txq, run);
 
 	vl_lane_set_sort_refused(ls);
 	for (uint32_t i = 0; i < ls->n_refused; i++) {
 		struct vl_tx_slot *slot = vl_tx_slot_of(ls->refused[i]);
 
-		if (!txq->sent_again && txq->seq - slot->pkt.seq > run)
+		if (!txq->sent_again && !linked &&
+		    txq->seq - slot->pkt.seq > run)
 			pkt_done(txq, &slot->pkt, VL_PKT_NOMEM);
 		else if (keep)
 			txq->waiting[txq->n_waiting++] = &slot->pkt;
