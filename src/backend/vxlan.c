@@ -422,6 +422,7 @@ static int make_port(struct vxlan *v, unsigned int index)
 		.fd = port->fd,
 		.express = v->express,
 		.ways = v->base.ways + v->base.probes,
+		.mtu = v->base.mtu,
 		.zerocopy = p->zerocopy != VL_ZEROCOPY_OFF,
 		.counters = &port->counters,
 	};

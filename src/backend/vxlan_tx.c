@@ -121,6 +121,8 @@ struct vl_vxlan_tx {
 	struct socket_queue socket[VL_VXLAN_SOCKETS_MAX];
 	struct sockaddr_storage addr[VL_VXLAN_REMOTES];
 	uint32_t addr_len[VL_VXLAN_REMOTES]; /* 0: not known yet */
+	/* Bytes of a datagram that is too long for the path, 0: not known. */
+	uint32_t too_long[VL_VXLAN_REMOTES];
 	struct open_at open[VL_VXLAN_WAYS_MAX + VL_PROBES_MAX];
 	struct flood flood[FLOODS];
 	uint16_t free_flood[FLOODS];
@@ -173,6 +175,8 @@ int vl_vxlan_tx_new(const struct vl_vxlan_tx_config *config,
 		tx->free = &tx->messages[i - 1];
 	}
 	tx->n_free = MESSAGES;
+	for (unsigned int i = 0; config->mtu && i < VL_VXLAN_REMOTES; i++)
+		tx->too_long[i] = VL_VXLAN_HDR + ETH_HLEN + config->mtu + 1;
 	for (uint16_t i = 0; i < FLOODS; i++)
 		tx->free_flood[tx->n_free_flood++] = i;
 	*out = tx;
@@ -392,6 +396,23 @@ static bool may_join(const struct vl_vxlan_tx *tx, const struct message *m,
 	       (!m->zerocopy || m->frags + 2 * fr->f->n + 1 <= FRAGS_MAX);
 }
 
+/* Whether such a datagram does not fit the path: a shorter one behind it must not be
+ * lost with it. */
+static bool is_too_long(const struct vl_vxlan_tx *tx, const struct message *m)
+{
+	uint32_t bytes = tx->too_long[m->remote];
+
+	return vl_unlikely(bytes) && m->segment >= bytes;
+}
+
+static void learn_too_long(struct vl_vxlan_tx *tx, const struct message *m)
+{
+	uint32_t *bytes = &tx->too_long[m->remote];
+
+	if (!*bytes || m->segment < *bytes)
+		*bytes = m->segment;
+}
+
 /* Adds the frame to a message to @remote. NULL: there is no place for it. */
 static struct message *send_frame(struct vl_vxlan_tx *tx, struct vl_io *io,
 				  const struct frame *fr, unsigned int remote)
@@ -408,7 +429,7 @@ static struct message *send_frame(struct vl_vxlan_tx *tx, struct vl_io *io,
 		m->zerocopy = fr->f->zerocopy;
 	}
 	add_frame(tx, m, fr);
-	*open = m->bytes % m->segment ? NULL : m;
+	*open = m->bytes % m->segment || is_too_long(tx, m) ? NULL : m;
 	return m;
 }
 
@@ -549,7 +570,8 @@ void vl_vxlan_tx_send(struct vl_vxlan_tx *tx, unsigned int way,
 }
 
 /* Whether the socket takes all of its queue for sure. A message is charged with
- * the memory of its buffer, up to twice its bytes, and a descriptor. */
+ * the memory of its buffer, up to twice its bytes or all of each page that is sent
+ * without a copy, and a descriptor. */
 static bool has_room(const struct vl_vxlan_tx *tx, const struct socket_queue *q)
 {
 	uint64_t charge = 0;
@@ -558,7 +580,9 @@ static bool has_room(const struct vl_vxlan_tx *tx, const struct socket_queue *q)
 	if (q->n < ASK_ROOM || ioctl(q->fd, SIOCOUTQ, &used) < 0)
 		return false;
 	for (const struct message *m = q->head; m; m = m->next)
-		charge += 2ULL * m->bytes + 2048;
+		charge += vl_max_u32(2 * m->bytes,
+				     m->zerocopy ? m->frags * PAGE_BYTES : 0) +
+			  2048;
 	return (uint64_t)used + charge < (uint64_t)tx->config.sndbuf;
 }
 
@@ -623,6 +647,7 @@ static void explain(struct vl_vxlan_tx *tx, const struct message *m, int res)
 
 	vl_ip_text(vl_vxlan_fdb_ip(tx->config.fdb, m->remote), text);
 	if (res == -EMSGSIZE) {
+		learn_too_long(tx, m);
 		VL_STAT_ADD(tx->config.counters->drop_mtu, m->n_segments);
 		vl_log_limited(&tx->log_limit, VL_LOG_WARNING, text,
 			       "a frame of %u bytes does not fit the path to "
@@ -666,6 +691,8 @@ void vl_vxlan_tx_complete(struct vl_vxlan_tx *tx, const struct vl_io_event *ev,
 		explain(tx, m, ev->res);
 		if (ev->res == -EAGAIN && m->way == 0)
 			tx->full = m->socket;
+	} else if (!ev->released && is_too_long(tx, m)) {
+		tx->too_long[m->remote] = 0;
 	}
 	if (m->flood != NO_FLOOD) {
 		answer_flood(tx, m->flood, ev->res, emit, ctx);

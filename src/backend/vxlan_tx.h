@@ -37,6 +37,7 @@ struct vl_vxlan_tx_config {
 	const int *fd;
 	unsigned int express, ways;
 	int sndbuf;    /* of an express socket, as the kernel counts it */
+	uint32_t mtu;  /* of the driver, as the underlay has it; 0: unknown */
 	bool zerocopy; /* if the engine can */
 	struct vl_tunnel_counters *counters;
 };
