@@ -424,6 +424,7 @@ static int make_port(struct vxlan *v, unsigned int index)
 		.ways = v->base.ways + v->base.probes,
 		.mtu = v->base.mtu,
 		.zerocopy = p->zerocopy != VL_ZEROCOPY_OFF,
+		.gso_segments = &v->base.gso_segments,
 		.counters = &port->counters,
 	};
 	struct vl_vxlan_rx_config rx = {

@@ -656,10 +656,11 @@ static void explain(struct vl_vxlan_tx *tx, const struct message *m, int res)
 			       m->segment - VL_VXLAN_HDR);
 	} else if (res == -EIO && m->n_segments > 1) {
 		tx->no_segments = true;
+		vl_write_once(tx->config.gso_segments, 1);
 		vl_log_limited(&tx->log_limit, VL_LOG_WARNING, text,
 			       "the route to this remote does not segment "
-			       "datagrams (IPsec?): frames are sent one by one "
-			       "from now on, segmentation offload is refused");
+			       "datagrams (IPsec?): frames and segments are "
+			       "sent one by one from now on");
 	}
 }
 

@@ -39,6 +39,8 @@ struct vl_vxlan_tx_config {
 	int sndbuf;    /* of an express socket, as the kernel counts it */
 	uint32_t mtu;  /* of the driver, as the underlay has it; 0: unknown */
 	bool zerocopy; /* if the engine can */
+	/* Of the backend: becomes 1 when the route takes no UDP_SEGMENT. */
+	uint32_t *gso_segments;
 	struct vl_tunnel_counters *counters;
 };
 

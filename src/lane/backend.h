@@ -202,7 +202,8 @@ struct vl_backend {
 	 * to send it. 0: one. */
 	uint32_t ops_per_frame;
 	/* A frame with segmentation offload that is larger, or has more
-	 * segments, is cut before it is sent. 0: any will do. */
+	 * segments, is cut before it is sent. 0: any will do. The number of
+	 * segments may become less while others read it. */
 	uint32_t gso_bytes, gso_segments;
 	/* Frames may be sent from where they lie; ZEROCOPY_OFF: cannot be. */
 	enum vl_zerocopy zerocopy;

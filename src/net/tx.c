@@ -58,7 +58,7 @@ int vl_txq_init(struct vl_txq *txq, const struct vl_backend *backend,
 {
 	txq->io = io;
 	txq->gso_bytes = backend->gso_bytes;
-	txq->gso_segments = backend->gso_segments;
+	txq->gso_segments = &backend->gso_segments;
 	txq->ops_per_frame = backend->ops_per_frame;
 	txq->join_max = backend->zerocopy == VL_ZEROCOPY_ON ? VL_ZC_BYTES_ON - 1
 							    : VL_TX_JOIN_MAX;

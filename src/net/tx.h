@@ -42,7 +42,8 @@ struct vl_txq {
 	uint32_t hdr_len;
 	uint32_t join_max; /* larger frames are sent from where they lie */
 	/* See vl_backend. */
-	uint32_t gso_bytes, gso_segments, ops_per_frame;
+	uint32_t gso_bytes, ops_per_frame;
+	const uint32_t *gso_segments;
 
 	struct vl_tx_slot *slots;
 	char *buffers;          /* one small buffer per slot */

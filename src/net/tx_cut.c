@@ -113,13 +113,13 @@ struct vl_pkt *vl_tx_cut(void *owner, struct vl_pkt *pkt, uint32_t bytes)
 /* Bytes of payload that the backend takes in one frame. */
 static uint32_t payload_max(const struct vl_txq *txq, const struct vl_gso *g)
 {
-	uint32_t bytes = g->payload;
+	uint32_t bytes = g->payload, segments = vl_read_once(txq->gso_segments);
 
 	if (txq->gso_bytes > g->head_len)
 		bytes = vl_min_u32(bytes, txq->gso_bytes - g->head_len);
-	if (txq->gso_segments)
-		bytes = (uint32_t)vl_min_u64(
-			bytes, (uint64_t)txq->gso_segments * g->gso_size);
+	if (segments)
+		bytes = (uint32_t)vl_min_u64(bytes,
+					     (uint64_t)segments * g->gso_size);
 	return bytes;
 }
 
@@ -127,10 +127,10 @@ unsigned int vl_tx_parts(struct vl_txq *txq, struct vl_tx_slot *slot,
 			 struct vl_tx_cut *c)
 {
 	uint32_t len = slot->pkt.len, gso_size = vl_tx_gso_size(slot), n;
+	uint32_t segments = vl_read_once(txq->gso_segments);
 
 	if ((!txq->gso_bytes || len <= txq->gso_bytes) &&
-	    (!txq->gso_segments ||
-	     len <= (uint64_t)txq->gso_segments * gso_size))
+	    (!segments || len <= (uint64_t)segments * gso_size))
 		return 1;
 	if (parse(txq, slot, c))
 		return 0;

@@ -3,6 +3,7 @@
 #ifndef VL_NET_TX_CUT_H
 #define VL_NET_TX_CUT_H
 
+#include "base/barrier.h"
 #include "lane/gso.h"
 #include "net/tx_slot.h"
 
@@ -20,7 +21,7 @@ struct vl_pkt *vl_tx_cut(void *owner, struct vl_pkt *pkt, uint32_t bytes);
 static inline bool vl_tx_may_be_large(const struct vl_txq *txq,
 				      const struct vl_tx_slot *slot)
 {
-	return slot->gso && (txq->gso_bytes || txq->gso_segments);
+	return slot->gso && (txq->gso_bytes || vl_read_once(txq->gso_segments));
 }
 
 /* A frame that is being cut; headers are read once, they are the guest's. */

@@ -34,6 +34,7 @@ static struct vl_vxlan_fdb *fdb;
 static struct vl_vxlan_tx *tx;
 static struct vl_tunnel_counters counters;
 static int sender[3]; /* two of the express way, one of a side lane */
+static uint32_t gso_segments;
 static int remote[REMOTES];
 static unsigned int remote_index[REMOTES];
 static uint8_t *guest; /* memory that the sender must not write to */
@@ -90,7 +91,8 @@ static void mac_of(uint8_t mac[6], unsigned int i)
 	mac[5] = (uint8_t)(i + 1);
 }
 
-static int setup(void **state)
+/* With senders of protocol @protocol. */
+static int setup_with(void **state, int protocol)
 {
 	enum vl_io_engine engine = *(enum vl_io_engine *)*state;
 	struct vl_vxlan_tx_config config = {
@@ -100,14 +102,16 @@ static int setup(void **state)
 		.ways = 2,
 		.sndbuf = SNDBUF,
 		.zerocopy = true,
+		.gso_segments = &gso_segments,
 		.counters = &counters,
 	};
 	uint8_t mac[6];
 
 	memset(&counters, 0, sizeof(counters));
 	n_events = 0;
+	gso_segments = VL_VXLAN_SEGMENTS;
 	for (int i = 0; i < 3; i++)
-		sender[i] = socket(AF_INET, SOCK_DGRAM, 0);
+		sender[i] = socket(AF_INET, SOCK_DGRAM, protocol);
 	if (vl_vxlan_fdb_new(0, &fdb))
 		return -1;
 	make_remotes();
@@ -126,6 +130,17 @@ static int setup(void **state)
 		return -1;
 	vl_vxlan_tx_set_hdr_len(tx, HDR);
 	return 0;
+}
+
+static int setup(void **state)
+{
+	return setup_with(state, 0);
+}
+
+/* The kernel segments nothing for UDP-Lite (RFC 3828), as for a route with IPsec. */
+static int setup_lite(void **state)
+{
+	return setup_with(state, IPPROTO_UDPLITE);
 }
 
 static int teardown(void **state)
@@ -559,6 +574,24 @@ static void too_large_for_the_path(void **state)
 	expect(0, f, 1000);
 }
 
+static void route_that_does_not_segment(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < 4; i++)
+		send_at(0, i, frame_at(i * 2000, 0), 700, NULL, false);
+	run(4);
+	for (unsigned int i = 0; i < 4; i++)
+		assert_int_equal(event[i].res, -EIO);
+	assert_int_equal(counters.messages, 1);
+	assert_int_equal(gso_segments, 1);
+	for (unsigned int i = 0; i < 4; i++)
+		send_at(0, i, frame_at(i * 2000, 0), 700, NULL, false);
+	run(8);
+	for (unsigned int i = 4; i < 8; i++)
+		assert_true(event[i].res > 0);
+	assert_int_equal(counters.messages, 5);
+}
+
 int main(void)
 {
 	static enum vl_io_engine engines[] = { VL_IO_URING, VL_IO_SYNC };
@@ -567,10 +600,11 @@ int main(void)
 
 	for (int i = 0; i < 2; i++) {
 		const struct CMUnitTest tests[] = {
-#define T(f)                                                                   \
+#define T(f) T_WITH(f, setup)
+#define T_WITH(f, s)                                                           \
 	{ .name = #f,                                                          \
 	  .test_func = (f),                                                    \
-	  .setup_func = setup,                                                 \
+	  .setup_func = (s),                                                   \
 	  .teardown_func = teardown,                                           \
 	  .initial_state = &engines[i] }
 			T(frames_of_one_size_are_one_message),
@@ -584,6 +618,7 @@ int main(void)
 			T(refused_ones_keep_their_order),
 			T(zero_copy_ends_twice),
 			T(too_large_for_the_path),
+			T_WITH(route_that_does_not_segment, setup_lite),
 		};
 
 		if (engines[i] == VL_IO_URING &&
