@@ -463,6 +463,7 @@ static void see_link(struct packet *k)
 		       strerror(-code));
 	else
 		vl_link_update(k->monitor, &k->base.link, &k->base.mtu);
+	k->base.mtu_offer = vl_min_u32(k->base.mtu, UINT16_MAX);
 	if (k->base.link == VL_LINK_DOWN)
 		vl_log(VL_LOG_WARNING, k->ifname,
 		       "link is down; set it up: ip link set %s up", k->ifname);

@@ -476,6 +476,18 @@ static void describe(struct vxlan *v)
 			v->port[i].fd[j] = -1;
 }
 
+static void say_open(const struct vxlan *v)
+{
+	const struct vl_backend_params *p = v->params;
+	char text[VL_IP_TEXT];
+
+	vl_log(VL_LOG_INFO, v->base.label,
+	       "VNI %u on UDP port %u of %s, %u remote%s%s%s, MTU %u", p->vni,
+	       p->port, vl_ip_text(&p->local, text), p->n_remotes,
+	       p->n_remotes == 1 ? "" : "s", p->fdb ? " and those of " : "",
+	       p->fdb ? p->fdb : "", v->base.mtu);
+}
+
 static int vxlan_open(const struct vl_backend_params *params,
 		      struct vl_backend **out, char *err, size_t size)
 {
@@ -498,6 +510,8 @@ static int vxlan_open(const struct vl_backend_params *params,
 		code = fill_fdb(v);
 	for (unsigned int i = 0; i < params->queue_pairs && !code; i++)
 		code = make_port(v, i);
+	if (!code)
+		say_open(v);
 	v->params = NULL;
 	v->err = NULL;
 	if (code)

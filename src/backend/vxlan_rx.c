@@ -495,8 +495,9 @@ static void report_stranger(struct vl_vxlan_rx *rx)
 	char text[VL_IP_TEXT];
 
 	vl_log_limited(&rx->strangers, VL_LOG_WARNING, rx->label,
-		       "datagrams from %s are dropped: it is no remote",
-		       vl_ip_text(&rx->ip, text));
+		       "datagrams from %s are dropped, since it is no remote: "
+		       "give remote=%s if it is to be one",
+		       vl_ip_text(&rx->ip, text), text);
 }
 
 static void report_fragment(struct vl_vxlan_rx *rx, int size)
@@ -505,8 +506,8 @@ static void report_fragment(struct vl_vxlan_rx *rx, int size)
 
 	vl_log_limited(&rx->fragments, VL_LOG_WARNING, rx->label,
 		       "datagrams from %s were fragmented (%d bytes) and are "
-		       "dropped: set a smaller MTU there",
-		       vl_ip_text(&rx->ip, text), size);
+		       "dropped: set the MTU of its end of the tunnel to %u",
+		       vl_ip_text(&rx->ip, text), size, rx->format.mtu);
 }
 
 /* What the kernel says of the datagram of @read: fills in @d. Returns false when

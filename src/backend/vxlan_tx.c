@@ -640,6 +640,13 @@ void vl_vxlan_tx_flush(struct vl_vxlan_tx *tx, struct vl_io *io)
 				     i <= tx->config.express);
 }
 
+/* Whether @res only says that there is no room now. */
+static bool is_no_room(int res)
+{
+	return res == -EAGAIN || res == -ECANCELED || res == -ENOBUFS ||
+	       res == -ENOMEM;
+}
+
 /* A message was not sent, for a reason that somebody can do something about. */
 static void explain(struct vl_vxlan_tx *tx, const struct message *m, int res)
 {
@@ -661,6 +668,14 @@ static void explain(struct vl_vxlan_tx *tx, const struct message *m, int res)
 			       "the route to this remote does not segment "
 			       "datagrams (IPsec?): frames and segments are "
 			       "sent one by one from now on");
+	} else if (!is_no_room(res)) {
+		VL_STAT_ADD(tx->config.counters->drop_unreachable,
+			    m->n_segments);
+		vl_log_limited(&tx->log_limit, VL_LOG_WARNING, text,
+			       "this remote cannot be reached (%s): see \"ip "
+			       "route get\", and the address and link of the "
+			       "underlay",
+			       strerror(-res));
 	}
 }
 
@@ -670,9 +685,9 @@ static void answer_flood(struct vl_vxlan_tx *tx, uint16_t index, int res,
 	struct flood *fl = &tx->flood[index];
 	struct vl_io_event ev = { .tag = fl->tag };
 
-	if (res < 0)
+	if (is_no_room(res))
 		VL_STAT_INC(tx->config.counters->flood_drops);
-	else
+	else if (res >= 0 || fl->sent < 0)
 		fl->sent = res;
 	if (--fl->left)
 		return;

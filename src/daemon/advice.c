@@ -30,13 +30,16 @@ bool vl_bridge_hides_pressure(void)
 const char *vl_lanes_advice(const struct vl_conf *conf,
 			    const struct vl_backend *b, bool bridge_hides)
 {
+	/* Others are not on a bridge as a rule. */
+	bool on_tap = !conf->backend || conf->backend->interface;
+
 	if (conf->tx_full != VL_TX_FULL_LANES)
 		return NULL;
 	if (b->ways > 1 && !b->limited && !b->probes)
 		return "sndbuf is unlimited, so nothing ever pushes back and "
 		       "lanes are not used; give sndbuf=auto, or lanes=1 if "
 		       "this is meant";
-	if ((b->limited || b->probes) && bridge_hides)
+	if ((b->limited || b->probes) && bridge_hides && on_tap)
 		return "net.bridge.bridge-nf-call-iptables or -ip6tables is "
 		       "1: through a bridge no back-pressure reaches the tap, "
 		       "and lanes cannot help; set both to 0";

@@ -174,6 +174,8 @@ const struct vl_counter vl_tunnel_counter_table[] = {
 	       "dropped: copies for which there was no room"),
 	TUNNEL(drop_mtu, "packets",
 	       "dropped: too long for the path to the remote"),
+	TUNNEL(drop_unreachable, "packets",
+	       "dropped: the host has no way to the remote now"),
 	TUNNEL(drop_no_remote, "packets",
 	       "dropped: there is no remote to send it to"),
 };

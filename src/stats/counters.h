@@ -105,6 +105,7 @@ struct vl_tunnel_counters {
 	uint64_t flood_copies;
 	uint64_t flood_drops;
 	uint64_t drop_mtu;
+	uint64_t drop_unreachable;
 	uint64_t drop_no_remote;
 };
 

@@ -5,10 +5,11 @@ what does not fit the underlay."""
 
 import os
 import random
+import re
 import socket
 
-from frames import GUEST_MAC, eth
-from rig import each_engine
+from frames import GUEST_MAC, eth, frame, seq_of
+from rig import each_engine, wait_frame
 from vltest import check, check_equal, run, wait_for
 from vxlan import VNI, TunnelRig
 
@@ -83,4 +84,30 @@ def test(engine):
         rig.alive(fds=False)
 
 
-run(lambda: each_engine(test))
+def test_unreachable(engine):
+    """A remote that there is no way to, and an underlay that loses its address."""
+    with TunnelRig(engine, "remote=10.77.0.1") as rig:
+        rig.driver.send(frame(1, 100))
+        check(wait_frame(rig.host, lambda f: seq_of(f) == 1), "the other remote gets no copy")
+        counted(rig, "drop_unreachable", 1)
+        check_equal(rig.tunnel()["flood_drops"], 0, "flood_drops")
+        check(re.search(r"10\.77\.0\.1: this remote cannot be reached \(Network is unreachable\)", rig.daemon.log()),
+              f"it is not said in the log:\n{rig.daemon.log()}")
+        rig.ns.ip("addr", "del", "10.8.0.1/24", "dev", "u0")
+        # At first the kernel may say that it has no room instead.
+        for seq in range(2, 6):
+            rig.driver.send(frame(seq, 100))
+            rig.driver.tx[0].wait(1)
+        wait_for(lambda: rig.tunnel()["drop_unreachable"] > 4, 3, "frames without a way to be counted")
+        check("10.8.0.2: this remote cannot be reached" in rig.daemon.log(), "it is not said in the log")
+        rig.ns.ip("addr", "add", "10.8.0.1/24", "dev", "u0")
+        rig.alive(fds=False)
+
+
+def both(engine):
+    """Everything, with one engine."""
+    test(engine)
+    test_unreachable(engine)
+
+
+run(lambda: each_engine(both))

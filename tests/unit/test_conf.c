@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "backend/registry.h"
 #include "base/util.h"
 #include "daemon/advice.h"
 #include "daemon/conf.h"
@@ -505,6 +506,9 @@ static void test_lanes_advice(void **state)
 	assert_null(vl_lanes_advice(&c, &b, false));
 	assert_non_null(strstr(vl_lanes_advice(&c, &b, true),
 			       "bridge-nf-call-iptables"));
+	c.backend = vl_backend_find("vxlan");
+	assert_null(vl_lanes_advice(&c, &b, true));
+	c.backend = NULL;
 	b.probes = 0;
 	b.ways = 1;
 	assert_null(vl_lanes_advice(&c, &b, true));
