@@ -32,7 +32,6 @@
 #include <linux/virtio_net.h>
 #include <net/if.h>
 #include <net/if_arp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,19 +105,6 @@ struct packet {
 static struct packet *to_packet(struct vl_backend *b)
 {
 	return vl_container_of(b, struct packet, base);
-}
-
-static int fail(char *err, size_t err_size, int code, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
-
-static int fail(char *err, size_t err_size, int code, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	(void)vsnprintf(err, err_size, fmt, ap);
-	va_end(ap);
-	return code;
 }
 
 static void packet_close(struct vl_backend *b)
@@ -234,26 +220,29 @@ static int find_interface(struct packet *k, const char *name, char *err,
 	int s;
 
 	if (!name || !name[0] || strlen(name) >= sizeof(k->ifname))
-		return fail(err, size, -EINVAL,
-			    "packet: give ifname=INTERFACE, of 1 to %d "
-			    "characters",
-			    IF_NAMESIZE - 1);
+		return vl_backend_fail(
+			err, size, -EINVAL,
+			"packet: give ifname=INTERFACE, of 1 to %d "
+			"characters",
+			IF_NAMESIZE - 1);
 	(void)snprintf(k->ifname, sizeof(k->ifname), "%s", name);
 	k->ifindex = (int)if_nametoindex(name);
 	if (!k->ifindex)
-		return fail(err, size, -ENODEV,
-			    "%s: no such interface here; \"ip link\" shows "
-			    "those of this network namespace",
-			    name);
+		return vl_backend_fail(
+			err, size, -ENODEV,
+			"%s: no such interface here; \"ip link\" shows "
+			"those of this network namespace",
+			name);
 	s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	(void)snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", name);
 	if (s >= 0 && ioctl(s, SIOCGIFHWADDR, &ifr) == 0 &&
 	    ifr.ifr_hwaddr.sa_family != ARPHRD_ETHER) {
 		close(s);
-		return fail(err, size, -EINVAL,
-			    "%s: not an Ethernet interface; a guest's frames "
-			    "cannot go there",
-			    name);
+		return vl_backend_fail(
+			err, size, -EINVAL,
+			"%s: not an Ethernet interface; a guest's frames "
+			"cannot go there",
+			name);
 	}
 	if (s >= 0)
 		close(s);
@@ -329,25 +318,28 @@ static int explain_socket(char *err, size_t size, const char *ifname, int code)
 {
 	switch (-code) {
 	case EPERM:
-		return fail(err, size, code,
-			    "%s: not permitted: a packet socket needs "
-			    "CAP_NET_RAW; start virtlane as root, or with "
-			    "that capability",
-			    ifname);
+		return vl_backend_fail(
+			err, size, code,
+			"%s: not permitted: a packet socket needs "
+			"CAP_NET_RAW; start virtlane as root, or with "
+			"that capability",
+			ifname);
 	case EAFNOSUPPORT:
-		return fail(err, size, code,
-			    "%s: this kernel has no packet sockets; load the "
-			    "module af_packet",
-			    ifname);
+		return vl_backend_fail(
+			err, size, code,
+			"%s: this kernel has no packet sockets; load the "
+			"module af_packet",
+			ifname);
 	case EMFILE:
-		return fail(err, size, code,
-			    "%s: too many open files; give a smaller lanes= "
-			    "or raise the limit (ulimit -n)",
-			    ifname);
+		return vl_backend_fail(
+			err, size, code,
+			"%s: too many open files; give a smaller lanes= "
+			"or raise the limit (ulimit -n)",
+			ifname);
 	default:
-		return fail(err, size, code,
-			    "%s: cannot open a packet socket: %s", ifname,
-			    strerror(-code));
+		return vl_backend_fail(err, size, code,
+				       "%s: cannot open a packet socket: %s",
+				       ifname, strerror(-code));
 	}
 }
 
@@ -392,14 +384,17 @@ static int open_port(struct packet *k, struct packet_port *port,
 		port->fd[w] = code;
 		code = set_sndbuf(k, port, w, limit);
 		if (code)
-			return fail(err, size, code, "%s: sndbuf=%d: %s",
-				    k->ifname, limit, strerror(-code));
+			return vl_backend_fail(err, size, code,
+					       "%s: sndbuf=%d: %s", k->ifname,
+					       limit, strerror(-code));
 	}
 	open_ring(k, port);
 	if (k->sized_hdr)
 		return 0;
 	port->iov = calloc(MSGS, sizeof(port->iov[0]));
-	return port->iov ? 0 : fail(err, size, -ENOMEM, "packet: no memory");
+	return port->iov ? 0
+			 : vl_backend_fail(err, size, -ENOMEM,
+					   "packet: no memory");
 }
 
 static int open_ports(struct packet *k, const struct vl_backend_params *p,
@@ -409,7 +404,7 @@ static int open_ports(struct packet *k, const struct vl_backend_params *p,
 
 	k->port = calloc(p->queue_pairs, sizeof(k->port[0]));
 	if (!k->port)
-		return fail(err, size, -ENOMEM, "packet: no memory");
+		return vl_backend_fail(err, size, -ENOMEM, "packet: no memory");
 	for (unsigned int i = 0; i < p->queue_pairs; i++) {
 		k->base.ports = i + 1;
 		code = open_port(k, &k->port[i], p, err, size);
@@ -431,12 +426,13 @@ static int open_reception(struct packet *k, char *err, size_t size)
 		return explain_socket(err, size, k->ifname, -errno);
 	k->rx_map = vl_packet_rx_map(k->rx_fd);
 	if (!k->rx_map)
-		return fail(err, size, -errno,
-			    "%s: cannot make a ring for what it receives: %s",
-			    k->ifname, strerror(errno));
+		return vl_backend_fail(
+			err, size, -errno,
+			"%s: cannot make a ring for what it receives: %s",
+			k->ifname, strerror(errno));
 	k->rx = vl_packet_rx_new(k->rx_map, k->rx_fd);
 	if (!k->rx)
-		return fail(err, size, -ENOMEM, "packet: no memory");
+		return vl_backend_fail(err, size, -ENOMEM, "packet: no memory");
 	code = set_filter(k);
 	if (!code)
 		code = set_option(k->rx_fd, SOL_PACKET, PACKET_IGNORE_OUTGOING,
@@ -447,8 +443,8 @@ static int open_reception(struct packet *k, char *err, size_t size)
 		code = bind_to(k, k->rx_fd, ETH_P_ALL);
 	if (!code)
 		code = let_in(k);
-	return code ? fail(err, size, code, "%s: cannot receive: %s", k->ifname,
-			   strerror(-code))
+	return code ? vl_backend_fail(err, size, code, "%s: cannot receive: %s",
+				      k->ifname, strerror(-code))
 		    : 0;
 }
 
@@ -492,11 +488,12 @@ static int packet_open(const struct vl_backend_params *params,
 	int code;
 
 	if (params->queue_pairs < 1 || params->queue_pairs > PORTS_MAX)
-		return fail(err, size, -EINVAL, "packet: 1 to %d queue pairs",
-			    PORTS_MAX);
+		return vl_backend_fail(err, size, -EINVAL,
+				       "packet: 1 to %d queue pairs",
+				       PORTS_MAX);
 	k = calloc(1, sizeof(*k));
 	if (!k)
-		return fail(err, size, -ENOMEM, "packet: no memory");
+		return vl_backend_fail(err, size, -ENOMEM, "packet: no memory");
 	describe(k, params);
 	code = find_interface(k, params->name, err, size);
 	if (!code)

@@ -18,7 +18,6 @@
 #include <linux/if.h>
 #include <linux/if_tun.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,19 +86,6 @@ static struct tap *to_tap(struct vl_backend *b)
 	return vl_container_of(b, struct tap, base);
 }
 
-static int fail(char *err, size_t err_size, int code, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
-
-static int fail(char *err, size_t err_size, int code, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	(void)vsnprintf(err, err_size, fmt, ap);
-	va_end(ap);
-	return code;
-}
-
 static void tap_close(struct vl_backend *b)
 {
 	struct tap *t = to_tap(b);
@@ -118,25 +104,27 @@ static int explain_setiff(char *err, size_t size, const char *ifname,
 
 	switch (-code) {
 	case EPERM:
-		return fail(err, size, code,
-			    "%s: not permitted: create it first with \"ip "
-			    "tuntap add dev %s mode tap user USER%s\", or give "
-			    "virtlane CAP_NET_ADMIN",
-			    ifname, ifname, mq);
+		return vl_backend_fail(
+			err, size, code,
+			"%s: not permitted: create it first with \"ip "
+			"tuntap add dev %s mode tap user USER%s\", or give "
+			"virtlane CAP_NET_ADMIN",
+			ifname, ifname, mq);
 	case EBUSY:
-		return fail(err, size, code,
-			    "%s: in use: another program has it open; end "
-			    "that program or name another tap",
-			    ifname);
+		return vl_backend_fail(
+			err, size, code,
+			"%s: in use: another program has it open; end "
+			"that program or name another tap",
+			ifname);
 	case EINVAL:
-		return fail(
+		return vl_backend_fail(
 			err, size, code,
 			"%s: exists, but is not a tap of the kind needed: "
 			"create it with \"ip tuntap add dev %s mode tap%s\"",
 			ifname, ifname, mq);
 	default:
-		return fail(err, size, code, "%s: cannot open: %s", ifname,
-			    strerror(-code));
+		return vl_backend_fail(err, size, code, "%s: cannot open: %s",
+				       ifname, strerror(-code));
 	}
 }
 
@@ -276,20 +264,21 @@ static int open_by_name(struct tap *t, const struct vl_backend_params *p,
 	bool existed = true;
 
 	if (!p->name[0] || strlen(p->name) >= IFNAMSIZ)
-		return fail(err, size, -EINVAL,
-			    "name=%s: an interface name has 1 to %d "
-			    "characters",
-			    p->name, IFNAMSIZ - 1);
+		return vl_backend_fail(err, size, -EINVAL,
+				       "name=%s: an interface name has 1 to %d "
+				       "characters",
+				       p->name, IFNAMSIZ - 1);
 	(void)snprintf(t->ifname, sizeof(t->ifname), "%s", p->name);
 	t->multi_queue = p->queue_pairs > 1 || p->lanes > 1;
 	for (unsigned int i = 0; i < p->queue_pairs; i++) {
 		int fd = open_express(t, i, p->queue_pairs == 1, &existed);
 
 		if (fd == -ENOENT || fd == -EACCES)
-			return fail(err, size, fd,
-				    TUN_PATH ": %s: load the tun module, or "
-					     "give this user access to it",
-				    strerror(-fd));
+			return vl_backend_fail(err, size, fd,
+					       TUN_PATH
+					       ": %s: load the tun module, or "
+					       "give this user access to it",
+					       strerror(-fd));
 		if (fd < 0)
 			return explain_setiff(err, size, t->ifname,
 					      p->queue_pairs, fd);
@@ -311,7 +300,7 @@ static int adopt_fd(struct tap *t, int fd, char *err, size_t size)
 	int flags = fcntl(fd, F_GETFL);
 
 	if (flags < 0 || ioctl(fd, TUNGETIFF, &ifr) < 0)
-		return fail(
+		return vl_backend_fail(
 			err, size, -EBADF,
 			"fds: %d is not an open tap descriptor: open " TUN_PATH
 			" and call TUNSETIFF before starting "
@@ -319,22 +308,24 @@ static int adopt_fd(struct tap *t, int fd, char *err, size_t size)
 			fd);
 	if ((ifr.ifr_flags & (IFF_TAP | IFF_NO_PI | IFF_VNET_HDR)) !=
 	    (IFF_TAP | IFF_NO_PI | IFF_VNET_HDR))
-		return fail(err, size, -EINVAL,
-			    "fds: %d (%.15s) must be opened with IFF_TAP, "
-			    "IFF_NO_PI and IFF_VNET_HDR",
-			    fd, ifr.ifr_name);
+		return vl_backend_fail(
+			err, size, -EINVAL,
+			"fds: %d (%.15s) must be opened with IFF_TAP, "
+			"IFF_NO_PI and IFF_VNET_HDR",
+			fd, ifr.ifr_name);
 	if (t->n_opened && strncmp(t->ifname, ifr.ifr_name, IFNAMSIZ) != 0)
-		return fail(err, size, -EINVAL,
-			    "fds: %d belongs to %.15s, the one before to %s: "
-			    "all must be queues of one tap",
-			    fd, ifr.ifr_name, t->ifname);
+		return vl_backend_fail(
+			err, size, -EINVAL,
+			"fds: %d belongs to %.15s, the one before to %s: "
+			"all must be queues of one tap",
+			fd, ifr.ifr_name, t->ifname);
 	(void)memcpy(t->ifname, ifr.ifr_name, IFNAMSIZ - 1);
 	t->multi_queue = ifr.ifr_flags & IFF_MULTI_QUEUE;
 	/* A blocking queue would block the worker for ever. */
 	if (fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ||
 	    fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
-		return fail(err, size, -errno, "fds: %d: %s", fd,
-			    strerror(errno));
+		return vl_backend_fail(err, size, -errno, "fds: %d: %s", fd,
+				       strerror(errno));
 	t->opened[t->n_opened++] = fd;
 	return 0;
 }
@@ -350,14 +341,15 @@ static int open_by_fds(struct tap *t, const struct vl_backend_params *p,
 		long fd = strtol(s, &end, 10);
 
 		if (end == s || fd < 0 || fd > INT_MAX || (*end && *end != ':'))
-			return fail(err, size, -EINVAL,
-				    "fds=%s: give descriptor numbers with "
-				    "colons between them, as in fds=7:8",
-				    p->fds);
+			return vl_backend_fail(
+				err, size, -EINVAL,
+				"fds=%s: give descriptor numbers with "
+				"colons between them, as in fds=7:8",
+				p->fds);
 		if (t->n_opened == QUEUES_MAX)
-			return fail(err, size, -E2BIG,
-				    "fds: more than %d descriptors",
-				    QUEUES_MAX);
+			return vl_backend_fail(err, size, -E2BIG,
+					       "fds: more than %d descriptors",
+					       QUEUES_MAX);
 		code = adopt_fd(t, (int)fd, err, size);
 		if (code)
 			return code;
@@ -366,11 +358,12 @@ static int open_by_fds(struct tap *t, const struct vl_backend_params *p,
 	if (t->n_opened && t->n_opened % p->queue_pairs == 0 &&
 	    t->n_opened / p->queue_pairs <= WAYS_MAX)
 		return 0;
-	return fail(err, size, -EINVAL,
-		    "fds=%s: one descriptor is needed for each of the %u "
-		    "queue pairs (--queue-pairs), or one for each lane of "
-		    "each",
-		    p->fds, p->queue_pairs);
+	return vl_backend_fail(
+		err, size, -EINVAL,
+		"fds=%s: one descriptor is needed for each of the %u "
+		"queue pairs (--queue-pairs), or one for each lane of "
+		"each",
+		p->fds, p->queue_pairs);
 }
 
 /* Gives each port its ways: first all express queues, then the others, the
@@ -474,15 +467,16 @@ static int set_sndbuf(struct tap *t, const struct vl_backend_params *p,
 		value = (int)p->sndbuf;
 	code = arrange(t, value);
 	if (code)
-		return fail(err, size, code,
-			    "%s: cannot make lanes of its queues: %s; give "
-			    "lanes=1",
-			    t->ifname, strerror(-code));
+		return vl_backend_fail(
+			err, size, code,
+			"%s: cannot make lanes of its queues: %s; give "
+			"lanes=1",
+			t->ifname, strerror(-code));
 	/* Whoever opened the queues may have chosen a size already. */
 	if ((p->sndbuf || !p->fds || ways > 1) &&
 	    ioctl(t->fd[0][0], TUNSETSNDBUF, &value) < 0)
-		return fail(err, size, -errno, "%s: sndbuf=%d: %s", t->ifname,
-			    value, strerror(errno));
+		return vl_backend_fail(err, size, -errno, "%s: sndbuf=%d: %s",
+				       t->ifname, value, strerror(errno));
 	if (ioctl(t->fd[0][0], TUNGETSNDBUF, &t->sndbuf) < 0)
 		t->sndbuf = value;
 	t->base.limited = t->sndbuf < INT_MAX;
@@ -506,14 +500,15 @@ static int tap_open(const struct vl_backend_params *params,
 	int code;
 
 	if (!params->name == !params->fds)
-		return fail(err, size, -EINVAL,
-			    "tap: give either name=INTERFACE or fds=A:B");
+		return vl_backend_fail(
+			err, size, -EINVAL,
+			"tap: give either name=INTERFACE or fds=A:B");
 	if (params->queue_pairs < 1 || params->queue_pairs > PORTS_MAX)
-		return fail(err, size, -EINVAL, "tap: 1 to %d queue pairs",
-			    PORTS_MAX);
+		return vl_backend_fail(err, size, -EINVAL,
+				       "tap: 1 to %d queue pairs", PORTS_MAX);
 	t = calloc(1, sizeof(*t));
 	if (!t)
-		return fail(err, size, -ENOMEM, "tap: no memory");
+		return vl_backend_fail(err, size, -ENOMEM, "tap: no memory");
 	t->base.ops = &vl_backend_tap;
 	t->base.link = VL_LINK_UNKNOWN;
 

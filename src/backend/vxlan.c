@@ -20,7 +20,6 @@
 #include <linux/sockios.h>
 #include <net/if.h>
 #include <netinet/in.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,19 +84,6 @@ static struct vxlan *to_vxlan(struct vl_backend *b)
 	return vl_container_of(b, struct vxlan, base);
 }
 
-static int fail(const struct vxlan *v, int code, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static int fail(const struct vxlan *v, int code, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	(void)vsnprintf(v->err, v->err_size, fmt, ap);
-	va_end(ap);
-	return code;
-}
-
 static void vxlan_close(struct vl_backend *b)
 {
 	struct vxlan *v = to_vxlan(b);
@@ -140,8 +126,9 @@ static int find_underlay(const struct vxlan *v, char ifname[IFNAMSIZ])
 	int code = -EADDRNOTAVAIL;
 
 	if (getifaddrs(&list) < 0)
-		return fail(v, -errno, "cannot list addresses: %s",
-			    strerror(errno));
+		return vl_backend_fail(v->err, v->err_size, -errno,
+				       "cannot list addresses: %s",
+				       strerror(errno));
 	for (const struct ifaddrs *i = list; i && code; i = i->ifa_next) {
 		struct sockaddr_storage sa = { 0 };
 		struct vl_ip ip;
@@ -161,11 +148,12 @@ static int find_underlay(const struct vxlan *v, char ifname[IFNAMSIZ])
 	}
 	freeifaddrs(list);
 	if (code)
-		return fail(v, code,
-			    "local=%s: no interface here has this address: "
-			    "give one of \"ip addr\", or add it with \"ip "
-			    "addr add\"",
-			    vl_ip_text(&v->params->local, text));
+		return vl_backend_fail(
+			v->err, v->err_size, code,
+			"local=%s: no interface here has this address: "
+			"give one of \"ip addr\", or add it with \"ip "
+			"addr add\"",
+			vl_ip_text(&v->params->local, text));
 	return 0;
 }
 
@@ -186,18 +174,20 @@ static int find_mtu(struct vxlan *v)
 	if (mtu > UINT16_MAX)
 		mtu = UINT16_MAX;
 	if (mtu < overhead + MTU_MIN)
-		return fail(v, -EMSGSIZE,
-			    "%s has an MTU of %u, of which the tunnel needs "
-			    "%u: raise it with \"ip link set %s mtu %u\" or "
-			    "more",
-			    ifname, mtu, overhead, ifname, overhead + MTU_MIN);
+		return vl_backend_fail(
+			v->err, v->err_size, -EMSGSIZE,
+			"%s has an MTU of %u, of which the tunnel needs "
+			"%u: raise it with \"ip link set %s mtu %u\" or "
+			"more",
+			ifname, mtu, overhead, ifname, overhead + MTU_MIN);
 	if (p->mtu > mtu - overhead)
-		return fail(v, -EMSGSIZE,
-			    "--mtu=%u: %s has an MTU of %u, of which the "
-			    "tunnel needs %u: give --mtu=%u or less, or raise "
-			    "the MTU of %s to %u",
-			    p->mtu, ifname, mtu, overhead, mtu - overhead,
-			    ifname, p->mtu + overhead);
+		return vl_backend_fail(
+			v->err, v->err_size, -EMSGSIZE,
+			"--mtu=%u: %s has an MTU of %u, of which the "
+			"tunnel needs %u: give --mtu=%u or less, or raise "
+			"the MTU of %s to %u",
+			p->mtu, ifname, mtu, overhead, mtu - overhead, ifname,
+			p->mtu + overhead);
 	v->base.mtu = mtu - overhead;
 	v->base.mtu_offer = v->base.mtu;
 	return 0;
@@ -317,14 +307,16 @@ static int open_senders(struct vxlan *v, struct port *p)
 		if (i == 0 && p->fd[i] >= 0)
 			source = port_of(p->fd[i]);
 		if (p->fd[i] < 0)
-			return fail(v, p->fd[i], "cannot open a socket: %s",
-				    strerror(-p->fd[i]));
+			return vl_backend_fail(v->err, v->err_size, p->fd[i],
+					       "cannot open a socket: %s",
+					       strerror(-p->fd[i]));
 		code = forbid_fragments(p->fd[i], ip6);
 		if (!code)
 			code = receive_nothing(p->fd[i]);
 		if (code)
-			return fail(v, code, "cannot set up a socket: %s",
-				    strerror(-code));
+			return vl_backend_fail(v->err, v->err_size, code,
+					       "cannot set up a socket: %s",
+					       strerror(-code));
 		got = set_buffer(p->fd[i], true, wanted);
 		v->sndbuf[way] = got;
 		if (i == 0 && got < wanted && !v->params->sndbuf_auto)
@@ -345,15 +337,17 @@ static int open_receiver(struct vxlan *v)
 	vl_ip_text(&p->local, text);
 	v->rx_fd = open_udp(v, p->port, true);
 	if (v->rx_fd == -EADDRINUSE)
-		return fail(v, v->rx_fd,
-			    "UDP port %u of %s is in use, by a vxlan device "
-			    "of the kernel (\"ip -d link show type vxlan\") "
-			    "or another program: give another local= or "
-			    "port=, or the kernel's device another dstport",
-			    p->port, text);
+		return vl_backend_fail(
+			v->err, v->err_size, v->rx_fd,
+			"UDP port %u of %s is in use, by a vxlan device "
+			"of the kernel (\"ip -d link show type vxlan\") "
+			"or another program: give another local= or "
+			"port=, or the kernel's device another dstport",
+			p->port, text);
 	if (v->rx_fd < 0)
-		return fail(v, v->rx_fd, "cannot bind UDP port %u of %s: %s",
-			    p->port, text, strerror(-v->rx_fd));
+		return vl_backend_fail(v->err, v->err_size, v->rx_fd,
+				       "cannot bind UDP port %u of %s: %s",
+				       p->port, text, strerror(-v->rx_fd));
 	(void)set_buffer(v->rx_fd, false, RCVBUF);
 	return 0;
 }
@@ -366,13 +360,15 @@ static int add_remote(const struct vxlan *v, const struct vl_ip *ip,
 
 	vl_ip_text(ip, a);
 	if (ip->len != v->params->local.len)
-		return fail(v, -EAFNOSUPPORT,
-			    "%s%s and local=%s: both must be IPv4, or both "
-			    "IPv6",
-			    what, a, vl_ip_text(&v->params->local, b));
+		return vl_backend_fail(
+			v->err, v->err_size, -EAFNOSUPPORT,
+			"%s%s and local=%s: both must be IPv4, or both "
+			"IPv6",
+			what, a, vl_ip_text(&v->params->local, b));
 	if (vl_ip_equal(ip, &v->params->local))
-		return fail(v, -EINVAL, "%s%s is this host's own address", what,
-			    a);
+		return vl_backend_fail(v->err, v->err_size, -EINVAL,
+				       "%s%s is this host's own address", what,
+				       a);
 	return vl_vxlan_fdb_remote(v->fdb, ip);
 }
 
@@ -382,10 +378,11 @@ static int fill_fdb(struct vxlan *v)
 	int code = vl_vxlan_fdb_new(p->ageing_s * VL_NS_PER_SEC, &v->fdb);
 
 	if (code)
-		return fail(v, code, "no memory");
+		return vl_backend_fail(v->err, v->err_size, code, "no memory");
 	if (!p->n_remotes && !p->fdb)
-		return fail(v, -EINVAL,
-			    "give at least one remote=ADDRESS, or fdb=DEVICE");
+		return vl_backend_fail(
+			v->err, v->err_size, -EINVAL,
+			"give at least one remote=ADDRESS, or fdb=DEVICE");
 	for (unsigned int i = 0; i < p->n_remotes; i++) {
 		int remote = add_remote(v, &p->remote[i], "remote=");
 
@@ -403,7 +400,8 @@ static int fill_fdb(struct vxlan *v)
 					       (unsigned int)remote);
 	}
 	if (code)
-		return fail(v, code, "mac=: too many addresses");
+		return vl_backend_fail(v->err, v->err_size, code,
+				       "mac=: too many addresses");
 	if (!p->fdb)
 		return 0;
 	/* Who fills the device knows better, and knows of moves at once. */
@@ -501,7 +499,8 @@ static int vxlan_open(const struct vl_backend_params *params,
 	v->err_size = size;
 	describe(v);
 	if (params->queue_pairs > PORTS_MAX)
-		code = fail(v, -EINVAL, "at most %u queue pairs", PORTS_MAX);
+		code = vl_backend_fail(v->err, v->err_size, -EINVAL,
+				       "at most %u queue pairs", PORTS_MAX);
 	else
 		code = find_mtu(v);
 	if (!code)

@@ -2,6 +2,8 @@
 #include "lane/backend.h"
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 
 const char *vl_link_name(enum vl_link link)
 {
@@ -13,6 +15,16 @@ const char *vl_link_name(enum vl_link link)
 	};
 
 	return names[link];
+}
+
+int vl_backend_fail(char *err, size_t size, int code, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(err, size, fmt, ap);
+	va_end(ap);
+	return code;
 }
 
 enum vl_io_verdict vl_io_verdict(int res)

@@ -218,6 +218,10 @@ struct vl_backend {
 	bool limited;
 };
 
+/* For open(): writes a sentence to @err, of @size bytes, and returns @code. */
+int vl_backend_fail(char *err, size_t size, int code, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
 /* How a send or receive ended, from its event's result. */
 enum vl_io_verdict {
 	VL_IO_DONE,
