@@ -233,7 +233,11 @@ static uint64_t mac_key(const uint8_t mac[6])
 
 static unsigned int bucket_of(const struct vl_vxlan_fdb *fdb, uint64_t key)
 {
-	return (unsigned int)((key >> 16) * fdb->factor >> (64 - BUCKET_BITS));
+	uint64_t h = (key >> 16) * fdb->factor;
+
+	/* Alone, a factor may be one for which addresses in a row meet. */
+	h = (h ^ h >> 32) * 0x9e3779b97f4a7c15ULL;
+	return (unsigned int)(h >> (64 - BUCKET_BITS));
 }
 
 static bool same_mac(uint64_t a, uint64_t b)

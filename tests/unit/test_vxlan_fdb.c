@@ -244,6 +244,19 @@ static void fill_statics(struct vl_vxlan_fdb *fdb, unsigned int n,
 			vl_vxlan_fdb_static_add(fdb, mac_of(i), remote), 0);
 }
 
+/* Whatever the table's random factor is, addresses that follow each other do not
+ * meet in few buckets. */
+static void addresses_in_a_row(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < 1000; i++) {
+		struct vl_vxlan_fdb *fdb = new_fdb(AGEING);
+
+		fill_statics(fdb, 600, add(fdb, 1));
+		vl_vxlan_fdb_free(fdb);
+	}
+}
+
 /* Addresses at random by the hundred thousand: old learned ones go, static ones
  * do not, and one that is in use stays. */
 static void a_flood_of_addresses(void **state)
@@ -423,6 +436,7 @@ int main(void)
 		cmocka_unit_test(ageing),
 		cmocka_unit_test(a_remote_that_leaves),
 		cmocka_unit_test(static_entries),
+		cmocka_unit_test(addresses_in_a_row),
 		cmocka_unit_test(a_flood_of_addresses),
 		cmocka_unit_test(listing),
 		cmocka_unit_test(threads),
